@@ -1,0 +1,70 @@
+"""What a solver hands back. A Result is made from an exact verdict and from nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from blogdit.constraints import IntArray
+from blogdit.csp import Instance, Verdict
+
+Status = Literal["solved", "feasible", "infeasible"]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The best assignment found for an instance, checked when this object is built.
+
+    `status` is `solved` (a problem without objective, nothing violated), `feasible` (an objective, nothing
+    violated) or `infeasible` (the budget ended without a valid answer; `values` is the closest one). It never
+    claims that an answer is optimal or that none exists.
+    """
+
+    instance: Instance
+    values: IntArray
+    steps: int = 0
+    seconds: float = 0.0
+    seed: int = 0
+    model: str | None = None
+    raw_objective: float | None = None  # before any polish, if that ran
+    verdict: Verdict = field(init=False)
+
+    def __post_init__(self) -> None:
+        values: npt.NDArray[np.int64] = np.array(self.values, np.int64)
+        values.setflags(write=False)
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "verdict", self.instance.verify(values))
+
+    @property
+    def status(self) -> Status:
+        if not self.verdict.satisfied:
+            return "infeasible"
+        return "solved" if self.instance.objective is None else "feasible"
+
+    @property
+    def objective(self) -> float | None:
+        return self.verdict.objective
+
+    def record(self) -> dict[str, Any]:
+        """The JSON object that files and the command line use."""
+        return {
+            "instance": self.instance.name,
+            "problem": self.instance.problem,
+            "status": self.status,
+            "objective": _plain(self.objective),
+            "raw_objective": _plain(self.raw_objective),
+            "violations": self.verdict.violated,
+            "values": self.values.tolist(),
+            "steps": self.steps,
+            "seconds": round(self.seconds, 6),
+            "seed": self.seed,
+            "model": self.model,
+        }
+
+
+def _plain(number: float | None) -> float | int | None:
+    """Whole numbers without a trailing .0."""
+    return int(number) if number is not None and float(number).is_integer() else number
