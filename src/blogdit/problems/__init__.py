@@ -1,0 +1,28 @@
+"""Problem families, found automatically: a new family is one new file here with a `FAMILY` in it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+
+from blogdit.problems.base import Family
+
+
+@cache
+def families() -> dict[str, Family]:
+    """Every family by name."""
+    found = {}
+    for module in pkgutil.iter_modules(__path__):
+        family = getattr(importlib.import_module(f"{__name__}.{module.name}"), "FAMILY", None)
+        if isinstance(family, Family):
+            found[family.name] = family
+    return found
+
+
+def family(name: str) -> Family:
+    """The family called `name`, or a ValueError that lists the known ones."""
+    try:
+        return families()[name]
+    except KeyError:
+        raise ValueError(f"unknown problem {name!r}; known: {', '.join(sorted(families()))}") from None

@@ -1,0 +1,38 @@
+"""What a problem family offers to the rest of the package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from blogdit.constraints import IntArray
+from blogdit.csp import Instance
+
+
+@dataclass(frozen=True)
+class Family:
+    """A problem family. Each module of `blogdit.problems` with a `FAMILY` of this type is found by itself.
+
+    `generate(count, rng, **settings)` makes instances from a numpy Generator; `settings` are the keyword arguments
+    it takes, with their defaults, as `blogdit generate --set` and `blogdit train --set` accept them.
+    `render(instance, values)` shows an answer (or, with None, the question) as plain text for a terminal.
+    `preset` holds the training settings of the family: plain data, read by `blogdit.training`.
+    """
+
+    name: str
+    summary: str
+    generate: Callable[..., list[Instance]]
+    settings: Mapping[str, Any]
+    render: Callable[[Instance, IntArray | None], str]
+    preset: Mapping[str, Any] = field(default_factory=dict)
+
+    def make(self, count: int, seed: int | np.random.Generator, **settings: Any) -> list[Instance]:
+        """`generate` with the family's defaults filled in and unknown settings refused by name."""
+        unknown = sorted(set(settings) - set(self.settings))
+        if unknown:
+            raise ValueError(f"{self.name} has no setting {unknown[0]!r}; it takes {', '.join(self.settings)}")
+        rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
+        return self.generate(count, rng, **{**self.settings, **settings})
