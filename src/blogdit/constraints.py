@@ -21,7 +21,10 @@ RELATIONS = ("<=", "=", ">=")
 
 
 def integers(data: npt.ArrayLike, name: str, ndim: int, width: int | None = None) -> IntArray:
-    """A read-only int64 copy of `data` with the given number of dimensions, or a ValueError that names it."""
+    """`data` as a read-only int64 array with the given number of dimensions, or a ValueError that names it.
+
+    A copy, unless `data` is such an array already: instances that share an array keep sharing it.
+    """
     try:
         array = np.asarray(data)
     except ValueError as error:
@@ -35,6 +38,8 @@ def integers(data: npt.ArrayLike, name: str, ndim: int, width: int | None = None
     if array.ndim != ndim or (width is not None and array.shape[-1] != width):
         wanted = "(m,)" if ndim == 1 else f"(m, {width if width is not None else 'width'})"
         raise ValueError(f"{name} must have shape {wanted}, got {array.shape}")
+    if array.dtype == np.int64 and array.flags.owndata and not array.flags.writeable and type(array) is np.ndarray:
+        return array
     array = array.astype(np.int64)
     array.setflags(write=False)
     return array

@@ -117,7 +117,7 @@ class Instance:
     problem: str = "csp"
     name: str = ""
     positions: IntArray | None = None
-    labels: tuple[Any, ...] | None = None
+    labels: Sequence[Any] | None = None
     is_given: npt.NDArray[np.bool_] = field(init=False)
     given_values: IntArray = field(init=False)  # 0 where is_given is false
 

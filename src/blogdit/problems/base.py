@@ -10,12 +10,15 @@ import numpy as np
 
 from blogdit.constraints import IntArray
 from blogdit.csp import Instance
+from blogdit.problems.graphs import Graph
 
 
 @dataclass(frozen=True)
 class Family:
     """A problem family. Each module of `blogdit.problems` with a `FAMILY` of this type is found by itself.
 
+    `build(data, name="", ...)` makes one instance from Python data. Families of graph problems set `graph_of`, the
+    inverse of `build`; then any graph file can be read as, and written from, an instance of the family.
     `generate(count, rng, **settings)` makes instances from a numpy Generator; `settings` are the keyword arguments
     it takes, with their defaults, as `blogdit generate --set` and `blogdit train --set` accept them.
     `render(instance, values)` shows an answer (or, with None, the question) as plain text for a terminal.
@@ -24,15 +27,20 @@ class Family:
 
     name: str
     summary: str
+    build: Callable[..., Instance]
     generate: Callable[..., list[Instance]]
     settings: Mapping[str, Any]
     render: Callable[[Instance, IntArray | None], str]
     preset: Mapping[str, Any] = field(default_factory=dict)
+    graph_of: Callable[[Instance], Graph] | None = None
+    needs_colors: bool = False  # `build` takes the number of colours besides the graph
 
     def make(self, count: int, seed: int | np.random.Generator, **settings: Any) -> list[Instance]:
         """`generate` with the family's defaults filled in and unknown settings refused by name."""
         unknown = sorted(set(settings) - set(self.settings))
         if unknown:
             raise ValueError(f"{self.name} has no setting {unknown[0]!r}; it takes {', '.join(self.settings)}")
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            raise ValueError(f"count must be a whole number of at least 0, got {count!r}")
         rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
         return self.generate(count, rng, **{**self.settings, **settings})

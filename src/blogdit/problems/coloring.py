@@ -1,0 +1,83 @@
+"""Graph colouring: give each vertex one of k colours so that no edge joins two vertices of one colour."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from blogdit.constraints import IntArray, NotEqual
+from blogdit.csp import Instance
+from blogdit.problems.base import Family
+from blogdit.problems.graphs import (
+    Graph,
+    as_graph,
+    random_graph,
+    show_vertices,
+    sizes_and_densities,
+    whole_number,
+)
+
+
+def build(graph: Any, colors: int, name: str = "") -> Instance:
+    """`graph` is a networkx graph or (vertices, edges); weights play no role."""
+    graph, colors = as_graph(graph), whole_number(colors, "colors", 1)
+    return Instance(
+        domain_sizes=np.full(graph.vertices, colors, np.int64),
+        constraints=(NotEqual(graph.edges),),
+        problem="coloring",
+        name=name,
+        labels=graph.labels,
+    )
+
+
+def graph_of(instance: Instance) -> Graph:
+    (edges,) = instance.constraints
+    assert isinstance(edges, NotEqual)
+    return Graph(instance.size, edges.pairs, labels=instance.labels)
+
+
+def generate(
+    count: int,
+    rng: np.random.Generator,
+    vertices: Any = 50,
+    colors: int = 5,
+    p_min: float = 0.11,
+    p_max: float = 0.257,
+    planted: bool = False,
+) -> list[Instance]:
+    """G(n, p) with p uniform in [p_min, p_max]; `planted` leaves out the edges inside hidden, balanced classes."""
+    colors = whole_number(colors, "colors", 1)
+    instances: list[Instance] = []
+    for n, p in sizes_and_densities(count, vertices, p_min, p_max, rng):
+        hidden = rng.permutation(np.arange(n) % colors) if planted else None
+        graph = random_graph(n, p, rng, hidden)
+        instances.append(build(graph, colors, name=f"coloring-{len(instances)}"))
+    return instances
+
+
+def render(instance: Instance, values: IntArray | None = None) -> str:
+    """One line per colour class."""
+    colors = int(instance.domain_sizes.max(initial=0))
+    lines = [f"{instance.size} vertices, {len(graph_of(instance).edges)} edges, {colors} colours"]
+    if values is not None:
+        used = np.unique(values)
+        lines += [f"colour {c}: {show_vertices(np.flatnonzero(values == c), instance.labels)}" for c in used[:30]]
+        lines += [f"... ({len(used)} colours used)"] if len(used) > 30 else []
+        lines.append(f"{instance.verify(values).violated} constraints violated")
+    return "\n".join(lines)
+
+
+PRESET: dict[str, Any] = {}
+
+FAMILY = Family(
+    name="coloring",
+    summary="colour the vertices of a graph with k colours, no edge joining equal colours",
+    build=build,
+    generate=generate,
+    settings={"vertices": 50, "colors": 5, "p_min": 0.11, "p_max": 0.257, "planted": False},
+    render=render,
+    preset=PRESET,
+    graph_of=graph_of,
+    needs_colors=True,
+)

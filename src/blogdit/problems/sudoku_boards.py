@@ -1,0 +1,217 @@
+"""Many Sudoku boards in lockstep: full grids at random, and puzzles dug out of them with one solution each.
+
+A set of B boards is an array (cells, B) of bitmasks, bit d set while digit d + 1 is possible in the cell. Boards are
+the last axis so that every operation runs over contiguous memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from blogdit.constraints import IntArray
+
+Masks = npt.NDArray[np.uint16]  # (cells, boards)
+Flags = npt.NDArray[np.bool_]
+
+LOCKSTEP = 1024  # boards worked on together: a working set that stays in a core's cache
+MOST_BRANCHES = 64  # of one board at a time, before the exact search gives up on it
+MOST_FRUITLESS = 500  # attempts in a row at puzzles with too few givens
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which cells form the rows, columns and boxes of a board whose boxes are box x box cells."""
+
+    box: int
+    houses: IntArray  # (3 * digits, digits): cells of each row, column, box
+    houses_of: IntArray  # (cells, 3): row, column and box of each cell, as indices into `houses`
+
+    @property
+    def digits(self) -> int:
+        return self.box**2
+
+    @property
+    def cells(self) -> int:
+        return self.box**4
+
+    @property
+    def full(self) -> int:
+        return (1 << self.digits) - 1
+
+
+@cache
+def layout(box: int) -> Layout:
+    digits = box**2
+    row, column = np.divmod(np.arange(digits**2), digits)
+    house = np.stack([row, column, row // box * box + column // box], axis=1)
+    houses = np.concatenate([np.argsort(house[:, kind], kind="stable").reshape(digits, digits) for kind in range(3)])
+    return Layout(box, houses, house + digits * np.arange(3))
+
+
+def is_single(masks: npt.NDArray[Any]) -> Flags:
+    return (masks != 0) & ((masks & (masks - 1)) == 0)
+
+
+def propagate(boards: Masks, rules: Layout) -> tuple[Masks, Flags]:
+    """Naked and hidden singles until nothing changes. Returns the boards and which of them have no contradiction.
+
+    A contradiction is a proof that the board has no solution; no contradiction with single candidates everywhere
+    is a solution.
+    """
+    result = boards.copy()
+    possible = np.ones(boards.shape[1], np.bool_)
+    where = np.arange(boards.shape[1])  # the columns of `result` still worked on
+    while len(where):
+        boards, alive = _sweep(boards, rules)
+        changed = alive & (boards != result[:, where]).any(axis=0)
+        result[:, where] = boards
+        possible[where] = alive
+        where, boards = where[changed], boards[:, changed]
+    return result, possible
+
+
+def _sweep(boards: Masks, rules: Layout) -> tuple[Masks, Flags]:
+    """One round of both rules over all boards, and which boards show no contradiction."""
+    row, column, box = rules.houses_of.T
+    singles = np.where(is_single(boards), boards, np.uint16(0))
+    taken = np.zeros((len(rules.houses), boards.shape[1]), np.uint16)
+    twice = np.zeros_like(taken)
+    for cells in rules.houses.T:  # the i-th cell of every house
+        digit = singles[cells]
+        twice |= taken & digit
+        taken |= digit
+    alive = ~twice.any(axis=0)
+    boards = np.where(singles != 0, boards, boards & ~(taken[row] | taken[column] | taken[box]))
+
+    seen = np.zeros_like(taken)
+    twice = np.zeros_like(taken)
+    for cells in rules.houses.T:
+        candidates = boards[cells]
+        twice |= seen & candidates
+        seen |= candidates
+    alive &= (seen == rules.full).all(axis=0)  # each digit has a place in each house
+    only_here = seen & ~twice
+    hidden = boards & (only_here[row] | only_here[column] | only_here[box])
+    boards = np.where(hidden != 0, hidden, boards)
+    alive &= ((hidden & (hidden - 1)) == 0).all(axis=0)  # no cell is the only place of two digits
+    return boards, alive
+
+
+def may_have_solution(boards: Masks, rules: Layout, most_branches: int = MOST_BRANCHES) -> Flags:
+    """False only where it is proved that the board has no solution.
+
+    Breadth first over branches on the cell with the fewest candidates; a board with more than `most_branches` open
+    branches is given up (True).
+    """
+    answer = np.zeros(boards.shape[1], np.bool_)
+    owner = np.arange(boards.shape[1])
+    while len(owner):
+        boards, possible = propagate(boards, rules)
+        answer[owner[possible & is_single(boards).all(axis=0)]] = True
+        open_branches = np.bincount(owner[possible], minlength=len(answer))
+        answer |= open_branches > most_branches
+        kept = possible & ~answer[owner]
+        boards, owner = boards[:, kept], owner[kept]
+        if len(owner):
+            boards, owner = _branch(boards, owner)
+    return answer
+
+
+def _branch(boards: Masks, owner: IntArray) -> tuple[Masks, IntArray]:
+    """Two boards from each: its most constrained cell takes its lowest candidate, or anything else."""
+    number = np.bitwise_count(boards)
+    cell = np.where(number > 1, number, 255).argmin(axis=0)
+    column = np.arange(boards.shape[1])
+    mask = boards[cell, column]
+    lowest = mask & (~mask + np.uint16(1))
+    first, rest = boards.copy(), boards.copy()
+    first[cell, column], rest[cell, column] = lowest, mask & ~lowest
+    return np.concatenate([first, rest], axis=1), np.concatenate([owner, owner])
+
+
+def random_grids(count: int, rules: Layout, rng: np.random.Generator) -> IntArray:
+    """Complete grids (count, cells) of values 0 .. digits - 1: guess, propagate, start again on a contradiction."""
+    boards = np.full((rules.cells, count), rules.full, np.uint16)
+    unfinished = np.arange(count)
+    while len(unfinished):
+        current = _guess(boards[:, unfinished], rng)
+        current, possible = propagate(current, rules)
+        current[:, ~possible] = rules.full
+        boards[:, unfinished] = current
+        unfinished = unfinished[~is_single(current).all(axis=0)]
+    return digit_of(boards).T
+
+
+def digit_of(masks: Masks) -> IntArray:
+    """The value of cells with a single candidate."""
+    return np.bitwise_count(masks - np.uint16(1)).astype(np.int64)
+
+
+def _guess(boards: Masks, rng: np.random.Generator) -> Masks:
+    """A random candidate for one of the most constrained open cells of each board."""
+    number = np.bitwise_count(boards).astype(np.uint32)
+    luck = rng.integers(0, 1 << 16, size=boards.shape, dtype=np.uint32)
+    cell = np.where(number > 1, (number << 16) | luck, np.uint32(0xFFFFFFFF)).argmin(axis=0)
+    column = np.arange(boards.shape[1])
+    mask = boards[cell, column]
+    drop = rng.integers(0, np.bitwise_count(mask))  # lowest candidates passed over: each is equally likely
+    for passed in range(int(drop.max())):
+        mask = np.where(drop > passed, mask & (mask - 1), mask)
+    boards[cell, column] = mask & (~mask + np.uint16(1))
+    return boards
+
+
+def dig(grids: IntArray, targets: IntArray, rules: Layout, rng: np.random.Generator) -> Flags:
+    """Which cells (boards, cells) to keep as givens: each board loses random givens until `targets` are left.
+
+    A given goes only if it is proved that its cell cannot take another value, so the puzzle keeps one solution.
+    Boards that run out of cells to try stay above their target.
+    """
+    values = np.left_shift(1, grids.T).astype(np.uint16)  # (cells, boards)
+    order = rng.permuted(np.tile(np.arange(rules.cells), (len(grids), 1)), axis=1)
+    givens = np.ones(values.shape, np.bool_)
+    left = np.full(len(grids), rules.cells)
+    for turn in range(rules.cells):
+        active = np.flatnonzero(left > targets)
+        if not len(active):
+            break
+        cell, column = order[active, turn], np.arange(len(active))
+        boards = np.where(givens[:, active], values[:, active], np.uint16(rules.full))
+        boards[cell, column] = rules.full & ~values[cell, active]
+        removed = ~may_have_solution(boards, rules)
+        givens[cell[removed], active[removed]] = False
+        left[active[removed]] -= 1
+    return givens.T
+
+
+def random_puzzles(targets: IntArray, box: int, unique: bool, rng: np.random.Generator) -> tuple[IntArray, Flags]:
+    """Solutions and givens, both (boards, cells), of puzzles with the given numbers of givens.
+
+    With `unique`, a board that cannot be dug down to its target is replaced by another one.
+    """
+    rules = layout(box)
+    grids = np.zeros((len(targets), rules.cells), np.int64)
+    givens = np.zeros((len(targets), rules.cells), np.bool_)
+    todo = np.arange(len(targets))
+    fruitless = 0
+    while len(todo):
+        chunk = todo[:LOCKSTEP]
+        grids[chunk] = random_grids(len(chunk), rules, rng)
+        if unique:
+            givens[chunk] = dig(grids[chunk], targets[chunk], rules, rng)
+        else:
+            ranks = rng.permuted(np.tile(np.arange(rules.cells), (len(chunk), 1)), axis=1)
+            givens[chunk] = ranks < targets[chunk, None]
+        reached = givens[chunk].sum(axis=1) == targets[chunk]
+        todo = np.concatenate([chunk[~reached], todo[LOCKSTEP:]])
+        fruitless = 0 if reached.any() else fruitless + 1
+        if fruitless == MOST_FRUITLESS:
+            raise ValueError(
+                f"found no puzzle with {targets[chunk].min()} givens and one solution; ask for more givens"
+            )
+    return grids, givens
