@@ -1,0 +1,161 @@
+"""The denoiser: logits and a block in, mean and log-variance of the block's next logits out (Appendix E).
+
+Values enter and leave through codes: a random vector per value, drawn anew for each run, so that no parameter
+depends on the number of values and the values of Sudoku or colouring are interchangeable in distribution. Values
+with a meaning of their own (a cost, in or out of a set) add features to their code.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from blogdit.attention import DenseBias, NeighbourBias, attend, dense_bias, neighbour_bias
+from blogdit.batch import Batch
+from blogdit.relations import RELATION_FEATURES, VALUE_FEATURES
+
+LOG_VARIANCE_RANGE = (-12.0, 6.0)
+DENSE_LIMIT = 512  # variables; above this, attention to neighbours only is cheaper than all pairs
+
+
+@dataclass(frozen=True)
+class DenoiserConfig:
+    """The size and kind of a network; stored with its weights."""
+
+    dim: int = 128
+    heads: int = 3
+    head_dim: int = 128
+    layers: int = 7
+    ffn_factor: int = 2
+    relation: Literal["learned", "fixed", "neighbours"] = "learned"
+    relation_bias: float = -1.0  # c at the start ("learned") or for good ("fixed")
+    position_dims: int = 0  # dimensions of the grid that variables lie on; 0: variables have no place
+    codes: Literal["random", "learned"] = "random"  # "learned": a table of max_values codes, the paper's K-sized layers
+    max_values: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("dim", "heads", "head_dim", "layers", "ffn_factor"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.relation not in ("learned", "fixed", "neighbours"):
+            raise ValueError(f"relation must be learned, fixed or neighbours, got {self.relation!r}")
+        if self.codes not in ("random", "learned"):
+            raise ValueError(f"codes must be random or learned, got {self.codes!r}")
+        if self.relation_bias > 0:
+            raise ValueError(f"relation_bias must not be positive, got {self.relation_bias}")
+        if self.codes == "learned" and self.max_values < 1:
+            raise ValueError(f"max_values must be at least 1 with learned codes, got {self.max_values}")
+        if self.position_dims and self.dim % (2 * self.position_dims):
+            raise ValueError(f"dim must be a multiple of {2 * self.position_dims} for {self.position_dims} positions")
+
+
+class Context(NamedTuple):
+    """What the network needs of a batch, computed once for many steps."""
+
+    base: Tensor  # (R or 1, M, dim) positions and givens
+    bias: DenseBias | NeighbourBias
+    domain: Tensor  # (M, K)
+    features: Tensor  # (M, K, F)
+    codes: Tensor  # (K, dim)
+
+
+def positional_encoding(positions: Tensor, dim: int) -> Tensor:
+    """Sinusoids of each grid dimension side by side: (..., D) -> (..., dim)."""
+    width = dim // positions.shape[-1]
+    rates = torch.exp(torch.arange(0, width, 2, device=positions.device) * (-math.log(10000.0) / width))
+    angles = positions[..., None].float() * rates  # (..., D, width / 2)
+    return torch.cat([angles.sin(), angles.cos()], -1).flatten(-2)
+
+
+class Layer(nn.Module):
+    """Pre-norm attention and feed-forward."""
+
+    def __init__(self, config: DenoiserConfig):
+        super().__init__()
+        inner = config.heads * config.head_dim
+        self.heads = config.heads
+        self.attention_norm = nn.LayerNorm(config.dim)
+        self.qkv = nn.Linear(config.dim, 3 * inner, bias=False)
+        self.attention_out = nn.Linear(inner, config.dim)
+        self.ffn_norm = nn.LayerNorm(config.dim)
+        self.ffn_in = nn.Linear(config.dim, config.ffn_factor * config.dim)
+        self.ffn_out = nn.Linear(config.ffn_factor * config.dim, config.dim)
+        for last in (self.attention_out, self.ffn_out):  # residual branches start small, so depth adds no variance
+            nn.init.normal_(last.weight, std=0.02 / math.sqrt(2 * config.layers))
+
+    def forward(self, h: Tensor, bias: DenseBias | NeighbourBias) -> Tensor:
+        rows, count, _ = h.shape
+        q, k, v = self.qkv(self.attention_norm(h)).view(rows, count, 3, self.heads, -1).unbind(2)
+        h = h + self.attention_out(attend(q, k, v, bias).reshape(rows, count, -1))
+        return h + self.ffn_out(functional.gelu(self.ffn_in(self.ffn_norm(h))))
+
+
+class Denoiser(nn.Module):
+    def __init__(self, config: DenoiserConfig):
+        super().__init__()
+        self.config = config
+        dim = config.dim
+        self.value_in = nn.Linear(dim, dim)
+        self.feature_in = nn.Linear(VALUE_FEATURES, dim, bias=False)
+        self.in_block = nn.Parameter(torch.randn(dim) * 0.02)
+        self.is_given = nn.Parameter(torch.randn(dim) * 0.02)
+        self.relation_weights = nn.Parameter(torch.zeros(RELATION_FEATURES, config.heads))
+        # c = -softplus(u) <= 0
+        start = math.log(math.expm1(max(-config.relation_bias, 1e-3)))
+        self.unrelated = nn.Parameter(torch.full((config.heads,), start), config.relation == "learned")
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        self.norm = nn.LayerNorm(dim)
+        self.value_out = nn.Linear(dim, dim)
+        self.feature_out = nn.Linear(dim, VALUE_FEATURES, bias=False)
+        self.log_variance = nn.Linear(dim, 1 if config.codes == "random" else config.max_values)
+        if config.codes == "learned":
+            self.code_table = nn.Parameter(torch.randn(config.max_values, dim))
+            self.mean_table = nn.Parameter(torch.randn(config.max_values, dim))
+
+    def context(self, batch: Batch, codes: Tensor) -> Context:
+        """`codes` (K, dim) as drawn by `noise.value_codes`; ignored by a network with learned codes."""
+        config = self.config
+        if config.codes == "learned":
+            if batch.values > config.max_values:
+                raise ValueError(f"this model knows {config.max_values} values, the instance has {batch.values}")
+            codes = self.code_table[: batch.values]
+        base = self.is_given * batch.given[..., None]
+        if config.position_dims:
+            positions = batch.structure.positions
+            if positions.shape[-1] != config.position_dims:
+                raise ValueError(
+                    f"this model places variables in {config.position_dims} dimensions, "
+                    f"the instance in {positions.shape[-1]}"
+                )
+            base = base + positional_encoding(positions.reshape(-1, config.position_dims), config.dim)
+        features = batch.structure.value_features.reshape(-1, batch.values, VALUE_FEATURES)
+        return Context(base, self.relation(batch), batch.domain, features, codes)
+
+    def relation(self, batch: Batch) -> DenseBias | NeighbourBias:
+        if self.config.relation == "neighbours":
+            if batch.variables > DENSE_LIMIT:
+                return neighbour_bias(batch, self.relation_weights)
+            unrelated = torch.full_like(self.unrelated, float("-inf"))
+        else:
+            unrelated = -functional.softplus(self.unrelated)
+        return dense_bias(batch, self.relation_weights, unrelated)
+
+    def forward(self, logits: Tensor, block: Tensor, context: Context) -> tuple[Tensor, Tensor]:
+        """logits (R, M, K), block (R, M) -> mean (R, M, K), log-variance (R, M, 1 or K)."""
+        x = logits.masked_fill(~context.domain, float("-inf")).softmax(-1)
+        h = self.value_in(x @ context.codes.to(x.dtype))  # (R, M, dim)
+        h = h + self.feature_in((x[..., None] * context.features).sum(-2))
+        h = h + context.base + self.in_block * block[..., None]
+        for layer in self.layers:
+            h = layer(h, context.bias)
+        h = self.norm(h)
+        out_codes = context.codes if self.config.codes == "random" else self.mean_table[: logits.shape[-1]]
+        mean = self.value_out(h) @ out_codes.T.to(h.dtype) / math.sqrt(self.config.dim)
+        mean = mean.float() + (self.feature_out(h)[..., None, :] * context.features).sum(-1).float()
+        log_variance = self.log_variance(h).float()[..., : logits.shape[-1]]
+        return mean, log_variance.clamp(*LOG_VARIANCE_RANGE)

@@ -1,0 +1,161 @@
+"""The energy H = f + sum_j lambda_j phi_j of relaxed assignments (Equation 1), and what each variable adds to it.
+
+A relaxed assignment x is (R, M, K) with rows on the simplex. Every penalty phi is at least 0 and, on one-hot rows,
+0 exactly where the constraint holds. It guides the search only: answers are checked by `Instance.verify`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from blogdit.batch import Batch, PairTerms, ScopeTerms
+
+KINDS = ("not_equal", "conflict", "all_different", "linear", "count", "table")
+OPTIMISATION_WEIGHT = 1.01  # lambda where an objective competes with the constraints
+
+
+def _at_variables(x: Tensor, batch: Batch, variables: Tensor) -> Tensor:
+    """x (R, M, K) at variables (G, ...) -> (R, G, ..., K)."""
+    return x.index_select(1, batch.flat(variables)).view(x.shape[0], *variables.shape, x.shape[2])
+
+
+def _at_values(x: Tensor, batch: Batch, variables: Tensor, values: Tensor) -> Tensor:
+    """x_{i,a} for variables i and values a (G, ...) -> (R, G, ...)."""
+    cells = batch.flat(variables) * x.shape[2] + values.reshape(-1)
+    return x.reshape(x.shape[0], -1).index_select(1, cells).view(x.shape[0], *variables.shape)
+
+
+def _sum_scopes(entries: Tensor, owner: Tensor, scopes: int) -> Tensor:
+    """Entries (R, G, T, ...) added up by the scope (G, T) they belong to -> (R, G, S, ...)."""
+    rows, groups = entries.shape[:2]
+    places = (owner + torch.arange(groups, device=owner.device)[:, None] * scopes).reshape(-1)
+    out = entries.new_zeros(rows, groups * scopes, *entries.shape[3:])
+    out = out.index_add(1, places, entries.reshape(rows, -1, *entries.shape[3:]))
+    return out.view(rows, groups, scopes, *entries.shape[3:])
+
+
+def same_value(x: Tensor, batch: Batch, terms: PairTerms) -> Tensor:
+    """sum_k x_ik x_jk: how likely two variables take the same value, (R, G, m)."""
+    ends = _at_variables(x, batch, terms.variables)  # (R, G, m, 2, K)
+    return (ends[..., 0, :] * ends[..., 1, :]).sum(-1)
+
+
+def both_values(x: Tensor, batch: Batch, terms: PairTerms) -> Tensor:
+    """x_ia x_jb, (R, G, m)."""
+    return _at_values(x, batch, terms.variables, terms.values).prod(-1)
+
+
+def occurrences(x: Tensor, batch: Batch, terms: ScopeTerms) -> Tensor:
+    """How often each value occurs in each scope, (R, G, S, K)."""
+    entries = _at_variables(x, batch, terms.variables) * terms.present[..., None]
+    return _sum_scopes(entries, terms.owner, terms.bounds.shape[1])
+
+
+def _outside(total: Tensor, bounds: Tensor) -> Tensor:
+    """Distance of (R, G, S) sums from the interval (G, S, 2)."""
+    return functional.relu(total - bounds[..., 1]) + functional.relu(bounds[..., 0] - total)
+
+
+def penalties(x: Tensor, batch: Batch) -> dict[str, Tensor]:
+    """phi_j of every constraint, by kind: (R, G, number of constraints)."""
+    s = batch.structure
+    # AllDifferent: sum_k max(0, c_k - 1), and where the scope is as long as its domain also sum_k max(0, 1 - c_k).
+    counts = occurrences(x, batch, s.all_different)
+    required = torch.arange(x.shape[2], device=x.device) < s.all_different.bounds[..., :1]  # (G, S, K)
+    different = (functional.relu(counts - 1) + functional.relu(1 - counts) * required).sum(-1)
+
+    numbers = torch.arange(x.shape[2], device=x.device, dtype=x.dtype)
+    expected = (_at_variables(x, batch, s.linear.variables) @ numbers) * s.linear.data
+    linear = _sum_scopes(expected, s.linear.owner, s.linear.bounds.shape[1])
+
+    counted = _at_values(x, batch, s.count.variables, s.count.data) * s.count.present
+    count = _sum_scopes(counted, s.count.owner, s.count.bounds.shape[1])
+
+    # Table: 1 - probability of an allowed tuple under independent rows.
+    chances = _at_values(x, batch, s.table.variables, s.table.values)
+    chances = torch.where(s.table.present, chances, 1.0).prod(-1)
+    chances = chances * s.table.present.any(-1)
+    allowed = _sum_scopes(chances, s.table.owner, s.table.real.shape[1])
+    return {
+        "not_equal": same_value(x, batch, s.not_equal) * s.not_equal.weights,
+        "conflict": both_values(x, batch, s.conflict) * s.conflict.weights,
+        "all_different": different,
+        "linear": _outside(linear, s.linear.bounds),
+        "count": _outside(count, s.count.bounds),
+        "table": functional.relu(1 - allowed) * s.table.real,
+    }
+
+
+def objective(x: Tensor, batch: Batch) -> Tensor:
+    """f, to be minimised, (R, G); exact on one-hot rows."""
+    s = batch.structure
+    unary = (x * s.unary.reshape(-1, x.shape[2])).view(x.shape[0], batch.groups, -1).sum(-1)
+    differ = ((1 - same_value(x, batch, s.differ)) * s.differ.weights).sum(-1)
+    pairwise = (both_values(x, batch, s.pairwise) * s.pairwise.weights).sum(-1)
+    return unary + differ + pairwise
+
+
+def penalty_weights(batch: Batch, weights: Mapping[str, float] | None = None) -> dict[str, float]:
+    """lambda for each kind: 1 for satisfaction problems, 1.01 for optimisation problems, unless `weights` says."""
+    default = OPTIMISATION_WEIGHT if batch.optimisation else 1.0
+    unknown = set(weights or {}) - set(KINDS)
+    if unknown:
+        raise ValueError(f"unknown constraint kind {sorted(unknown)[0]!r}; known: {', '.join(KINDS)}")
+    return {kind: (weights or {}).get(kind, default) for kind in KINDS}
+
+
+def energy(x: Tensor, batch: Batch, weights: Mapping[str, float] | None = None) -> Tensor:
+    """H of each chain, (R, G)."""
+    factors = penalty_weights(batch, weights)
+    total = objective(x, batch) if batch.optimisation else x.new_zeros(x.shape[0], batch.groups)
+    for kind, phi in penalties(x, batch).items():
+        if phi.shape[-1]:
+            total = total + factors[kind] * phi.sum(-1)
+    return total
+
+
+def one_hot(values: Tensor, batch: Batch) -> Tensor:
+    """(R, M) integers -> (R, M, K) rows."""
+    return functional.one_hot(values, batch.values).float()
+
+
+def violation_scores(values: Tensor, batch: Batch, phi: Mapping[str, Tensor] | None = None) -> Tensor:
+    """How much each variable takes part in violated constraints, (R, M).
+
+    A pair adds its violation to both ends; AllDifferent adds to the variables whose value occurs too often; the
+    others add theirs to every variable of the scope.
+    """
+    x = one_hot(values, batch)
+    s, phi = batch.structure, penalties(x, batch) if phi is None else phi
+    scores = x.new_zeros(x.shape[0], x.shape[1])
+
+    def add(variables: Tensor, amounts: Tensor) -> None:
+        scores.index_add_(1, batch.flat(variables), amounts.reshape(x.shape[0], -1))
+
+    for terms, broken in ((s.not_equal, phi["not_equal"]), (s.conflict, phi["conflict"])):
+        add(terms.variables, broken[..., None].expand(*broken.shape, 2))
+    excess = functional.relu(occurrences(x, batch, s.all_different) - 1)  # (R, G, S, K)
+    entry = s.all_different
+    owners = entry.owner[..., None].expand(*entry.owner.shape, x.shape[2])
+    of_scope = excess.gather(2, owners.expand(x.shape[0], *owners.shape))  # (R, G, T, K)
+    repeated = (of_scope * _at_variables(x, batch, entry.variables)).sum(-1) * entry.present
+    add(entry.variables, repeated)
+    for scope, broken in ((s.linear, phi["linear"]), (s.count, phi["count"])):
+        amounts = broken.gather(2, scope.owner.expand(x.shape[0], *scope.owner.shape)) * scope.present
+        add(scope.variables, amounts)
+    rows = phi["table"].gather(2, s.table.owner.expand(x.shape[0], *s.table.owner.shape))
+    add(s.table.variables, rows[..., None] * s.table.present)
+    return scores
+
+
+def move_costs(values: Tensor, batch: Batch, weights: Mapping[str, float] | None = None) -> Tensor:
+    """dH/dx at a discrete assignment, (R, M, K): for objectives and pairs of variables, which are linear in each row,
+    entry (i, k) minus entry (i, x_i) is exactly what changing x_i to k costs."""
+    with torch.enable_grad():
+        x = one_hot(values, batch).requires_grad_()
+        (gradient,) = torch.autograd.grad(energy(x, batch, weights).sum(), x)
+    return gradient.detach()
