@@ -100,6 +100,10 @@ class Scopes:
             at = int(np.argmax(twice))
             raise ValueError(f"{name}[{owner[at]}] names variable {variables[at]} twice")
 
+    def same_lists(self, other: Scopes) -> bool:
+        """Whether both hold the same lists in the same order."""
+        return np.array_equal(self.offsets, other.offsets) and np.array_equal(self.variables, other.variables)
+
     def total(self, amounts: npt.NDArray[Any]) -> IntArray:
         """Sum of one integer per list entry, for each list."""
         sums: IntArray = (

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from blogdit.constraints import Constraint, IntArray, check_range, integers, reals, require_two_variables
 
+MOST_VALUES = 1 << 31  # of one variable: keeps the integer arithmetic of the checks within 64 bits
 Sense = Literal["minimize", "maximize"]
 _Broken = tuple[str, Callable[[int], Any], IntArray, IntArray]  # kind, scope of an index, indices, amounts
 
@@ -123,9 +124,10 @@ class Instance:
 
     def __post_init__(self) -> None:
         sizes = integers(self.domain_sizes, "domain_sizes", 1)
-        if (sizes < 1).any():
-            at = int(np.argmax(sizes < 1))
-            raise ValueError(f"domain_sizes must be at least 1, got {sizes[at]} for variable {at}")
+        wrong = (sizes < 1) | (sizes > MOST_VALUES)
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise ValueError(f"domain_sizes must lie in 1..{MOST_VALUES}, got {sizes[at]} for variable {at}")
         constraints = tuple(self.constraints)
         for group in constraints:
             group.validate(sizes)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from functools import cache
+from typing import Any
 
+from blogdit.csp import Instance
 from blogdit.problems.base import Family
 
 
@@ -26,3 +28,8 @@ def family(name: str) -> Family:
         return families()[name]
     except KeyError:
         raise ValueError(f"unknown problem {name!r}; known: {', '.join(sorted(families()))}") from None
+
+
+def generate(problem: str, count: int = 1, seed: int = 0, **settings: Any) -> list[Instance]:
+    """`count` random instances of a family; the same seed gives the same instances on every machine."""
+    return family(problem).make(count, seed, **settings)

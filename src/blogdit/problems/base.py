@@ -22,6 +22,7 @@ class Family:
     `generate(count, rng, **settings)` makes instances from a numpy Generator; `settings` are the keyword arguments
     it takes, with their defaults, as `blogdit generate --set` and `blogdit train --set` accept them.
     `render(instance, values)` shows an answer (or, with None, the question) as plain text for a terminal.
+    `recognise` turns an instance of any origin into the family's own form, or raises a ValueError.
     `preset` holds the training settings of the family: plain data, read by `blogdit.training`.
     """
 
@@ -34,6 +35,7 @@ class Family:
     preset: Mapping[str, Any] = field(default_factory=dict)
     graph_of: Callable[[Instance], Graph] | None = None
     needs_colors: bool = False  # `build` takes the number of colours besides the graph
+    recognise: Callable[[Instance], Instance] | None = None
 
     def make(self, count: int, seed: int | np.random.Generator, **settings: Any) -> list[Instance]:
         """`generate` with the family's defaults filled in and unknown settings refused by name."""
@@ -44,3 +46,9 @@ class Family:
             raise ValueError(f"count must be a whole number of at least 0, got {count!r}")
         rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
         return self.generate(count, rng, **{**self.settings, **settings})
+
+    def adopt(self, instance: Instance) -> Instance:
+        """An instance that claims to belong to this family, if it does; otherwise a ValueError that says why not."""
+        if self.graph_of is not None:
+            self.graph_of(instance)
+        return instance if self.recognise is None else self.recognise(instance)

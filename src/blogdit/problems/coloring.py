@@ -32,8 +32,11 @@ def build(graph: Any, colors: int, name: str = "") -> Instance:
 
 
 def graph_of(instance: Instance) -> Graph:
-    (edges,) = instance.constraints
-    assert isinstance(edges, NotEqual)
+    """The graph to colour, or a ValueError if the instance is not a colouring problem."""
+    edges = instance.constraints[0] if len(instance.constraints) == 1 else None
+    sizes = instance.domain_sizes
+    if not isinstance(edges, NotEqual) or instance.objective is not None or (sizes != sizes[:1]).any():
+        raise ValueError("coloring has one group of not_equal constraints, equal domains and no objective")
     return Graph(instance.size, edges.pairs, labels=instance.labels)
 
 

@@ -28,8 +28,13 @@ def build(graph: Any, name: str = "") -> Instance:
 
 
 def graph_of(instance: Instance) -> Graph:
-    assert instance.objective is not None
-    return Graph(instance.size, instance.objective.differ, instance.objective.differ_weights, labels=instance.labels)
+    """The graph to cut, or a ValueError if the instance is not a MaxCut problem."""
+    goal = instance.objective
+    if instance.constraints or goal is None or (instance.domain_sizes != 2).any():
+        raise ValueError("maxcut has domains of size 2, no constraints and an objective")
+    if goal.sense != "maximize" or len(goal.unary) or len(goal.pairwise):
+        raise ValueError("the objective of maxcut is to maximize 'differ' terms and nothing else")
+    return Graph(instance.size, goal.differ, goal.differ_weights, labels=instance.labels)
 
 
 def generate(

@@ -28,24 +28,31 @@ def build(graph: Any, weights: npt.ArrayLike | None = None, name: str = "") -> I
     graph = as_graph(graph)
     if weights is None:
         weights = np.ones(graph.vertices) if graph.vertex_weights is None else graph.vertex_weights
-    vertices = np.arange(graph.vertices)
     return Instance(
         domain_sizes=np.full(graph.vertices, 2, np.int64),
         constraints=(Conflict(graph.edges, (1, 1)),),
-        objective=Objective(
-            "maximize", unary=np.stack([vertices, np.ones_like(vertices)], axis=1), unary_weights=weights
-        ),
+        objective=Objective("maximize", unary=_chosen(graph.vertices), unary_weights=weights),
         problem="mis",
         name=name,
         labels=graph.labels,
     )
 
 
+def _chosen(vertices: int) -> IntArray:
+    return np.stack([np.arange(vertices), np.ones(vertices, np.int64)], axis=1)
+
+
 def graph_of(instance: Instance) -> Graph:
-    (edges,) = instance.constraints
-    assert isinstance(edges, Conflict)
-    assert instance.objective is not None
-    weights = instance.objective.unary_weights
+    """The graph and its vertex weights, or a ValueError if the instance is not an independent set problem."""
+    edges = instance.constraints[0] if len(instance.constraints) == 1 else None
+    if not isinstance(edges, Conflict) or (edges.values != 1).any() or (instance.domain_sizes != 2).any():
+        raise ValueError("mis has domains of size 2 and one group of conflict constraints with values 1, 1")
+    goal = instance.objective
+    if goal is None or goal.sense != "maximize" or len(goal.differ) or len(goal.pairwise):
+        raise ValueError("the objective of mis is to maximize 'unary' terms and nothing else")
+    if not np.array_equal(goal.unary, _chosen(instance.size)):
+        raise ValueError("the objective of mis has one 'unary' term [v, 1] for each variable v, in order")
+    weights = goal.unary_weights
     plain = bool((weights == 1).all())
     return Graph(instance.size, edges.pairs, vertex_weights=None if plain else weights, labels=instance.labels)
 

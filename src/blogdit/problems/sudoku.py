@@ -95,6 +95,16 @@ def _refuse_conflict(digits: IntArray, houses: AllDifferent, names: tuple[str, .
         raise ValueError(f"the givens conflict: {twice} in both {first} and {second}")
 
 
+def recognise(instance: Instance) -> Instance:
+    """The same puzzle with the objects that all puzzles of its size share, or a ValueError if it is not one."""
+    sizes, houses, _, _ = board(box_size(instance.size))
+    group = instance.constraints[0] if len(instance.constraints) == 1 else None
+    same = isinstance(group, AllDifferent) and group.scopes.same_lists(houses.scopes)
+    if not same or instance.objective is not None or (instance.domain_sizes != sizes).any():
+        raise ValueError("sudoku has one all_different group, its rows, columns and boxes, and no objective")
+    return build(np.where(instance.is_given, instance.given_values + 1, 0), instance.name)
+
+
 def generate(
     count: int,
     rng: np.random.Generator,
@@ -155,4 +165,5 @@ FAMILY = Family(
     settings={"box": 3, "min_givens": 31, "max_givens": 42, "unique": True},
     render=render,
     preset=PRESET,
+    recognise=recognise,
 )

@@ -1,0 +1,5 @@
+"""`python -m blogdit` is the `blogdit` command."""
+
+from blogdit.cli import main
+
+main()

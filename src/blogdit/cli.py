@@ -1,0 +1,65 @@
+"""The `blogdit` command: wiring only. Each command is a function in its own file under `blogdit/commands/`.
+
+To add one, write `commands/NAME.py` with a function `NAME` and add it to `COMMANDS`. Modules that load torch are
+imported inside the function, so that `blogdit --help` and the light commands stay fast. Results go to stdout, all
+else to stderr. Exit codes: 0 done, 2 bad input or usage (one line on stderr), 3 an instance without a valid answer.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from blogdit.commands.generate import generate
+from blogdit.commands.info import info
+from blogdit.commands.verify import verify
+from blogdit.errors import InputError
+
+COMMANDS = (generate, verify, info)
+
+app = typer.Typer(
+    name="blogdit",
+    help="A learned, reusable heuristic for constraint problems.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for command in COMMANDS:
+    app.command()(command)
+
+
+@app.callback()
+def _group() -> None:
+    """Keeps the name of a command required, however many there are."""
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run a command line and return its exit code."""
+    try:
+        # Non-standalone: usage errors come here as exceptions instead of as several printed lines.
+        code = app(args=arguments, prog_name="blogdit", standalone_mode=False)
+        sys.stdout.flush()
+    except InputError as error:
+        return _fail(str(error))
+    except BrokenPipeError:  # the reader of our output has gone, as in `blogdit ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        describe = getattr(error, "format_message", None)  # what typer's usage errors have in common
+        if describe is None:
+            raise
+        return _fail(f"{describe()} See blogdit --help")
+    return code if isinstance(code, int) else 0
+
+
+def main() -> None:
+    sys.exit(run())
+
+
+def _fail(message: str) -> int:
+    sys.stderr.write("blogdit: " + " ".join(message.split()) + "\n")
+    return 2

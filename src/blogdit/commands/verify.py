@@ -1,0 +1,51 @@
+"""`blogdit verify`"""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from blogdit import formats
+from blogdit.commands.options import Colors, InstanceFile, Problem
+from blogdit.csp import Instance, Verdict
+
+
+def verify(
+    instance: InstanceFile,
+    solution: Annotated[Path, typer.Argument(metavar="SOLUTION", help="File with a solution for each instance.")],
+    problem: Problem = None,
+    colors: Colors = None,
+    max_violations: Annotated[int, typer.Option(min=0, help="Violated constraints to print per instance.")] = 20,
+) -> None:
+    """Check solutions exactly: every violated constraint, the objective, and a verdict for each instance.
+
+    Exit code 0: all are valid; 3: at least one is not.
+
+    \b
+    Examples:
+      blogdit verify puzzles.txt solutions.txt
+      blogdit verify graph.col answers.jsonl --colors 5
+    """
+    instances = formats.read(instance, problem, colors)
+    valid = 0
+    for checked, values in zip(instances, formats.read_solutions(solution, instances), strict=True):
+        verdict = checked.verify(values)
+        valid += verdict.satisfied
+        _report(checked, verdict, max_violations)
+    if len(instances) > 1:
+        print(f"{valid} of {len(instances)} valid")
+    if valid < len(instances):
+        raise typer.Exit(3)
+
+
+def _report(instance: Instance, verdict: Verdict, most: int) -> None:
+    for violation in islice(verdict.violations(), most):
+        print(f"{instance.name}: {violation.describe(instance.labels)}")
+    if verdict.violated > most:
+        print(f"{instance.name}: ... and {verdict.violated - most} more")
+    facts = ["valid" if verdict.satisfied else f"INVALID, {verdict.violated} violated"]
+    facts += [] if verdict.objective is None else [f"objective {verdict.objective:.12g}"]
+    print(f"{instance.name}: {', '.join(facts)}")

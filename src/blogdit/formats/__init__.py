@@ -1,0 +1,174 @@
+"""Files people already have: recognised by content, read as instances, written back.
+
+`docs/formats.md` describes each format. A new one is a module here and a line in `stream` (and in `write`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from blogdit.csp import Instance
+from blogdit.errors import InputError
+from blogdit.formats.graph_text import (
+    NETWORKX_SUFFIXES,
+    is_gset,
+    looks_like_columns,
+    looks_like_dimacs,
+    read_dimacs,
+    read_edge_list,
+    read_gset,
+    read_with_networkx,
+    write_dimacs,
+    write_edge_list,
+    write_gset,
+)
+from blogdit.formats.json_text import from_json, looks_like_json, read_json, to_json, write_json
+from blogdit.formats.solutions import read_solutions, record, write_solutions
+from blogdit.formats.sudoku_text import looks_like_sudoku, read_sudoku, write_sudoku
+from blogdit.formats.text import Lines, create_text, open_lines, plain_stem, plain_suffix
+from blogdit.problems import families, family
+from blogdit.problems.base import Family
+from blogdit.problems.graphs import Graph, whole_number
+
+__all__ = [
+    "from_json",
+    "native_suffix",
+    "read",
+    "read_solutions",
+    "record",
+    "stream",
+    "to_json",
+    "write",
+    "write_solutions",
+]
+
+WRITERS = {".json": "json", ".jsonl": "json", ".col": "col", ".gset": "gset", ".edges": "edges"}
+NATIVE = {"sudoku": "sudoku", "coloring": "col", "mis": "col", "maxcut": "gset"}
+SUFFIXES = {"sudoku": ".txt", "col": ".col", "gset": ".gset", "json": ".json"}
+
+
+def read(path: str | Path, problem: str | None = None, colors: int | None = None) -> list[Instance]:
+    """Every instance in a file. `problem` forces a family; colouring a graph needs the number of `colors`."""
+    return list(stream(path, problem, colors))
+
+
+def stream(path: str | Path, problem: str | None = None, colors: int | None = None) -> Iterator[Instance]:
+    """The instances of a file one by one, so that a big file needs little memory."""
+    try:
+        forced = None if problem is None else family(problem)
+        colors = None if colors is None else whole_number(colors, "colors", 1)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    stem, suffix = plain_stem(path), plain_suffix(path)
+    with open_lines(path) as lines:
+        start = lines.peek(64)
+        if not any(line.strip() for line in start):
+            raise InputError("empty file; expected an instance", lines.path)
+        if suffix in NETWORKX_SUFFIXES:
+            for index, graph in enumerate(read_with_networkx(lines, suffix)):
+                yield _from_graph(graph, forced, colors, f"{stem}:{index + 1}" if index else stem, lines)
+        elif looks_like_json(start):
+            for instance in read_json(lines, stem):
+                if forced is not None and instance.problem != forced.name:
+                    raise lines.error(f"expected {forced.name}, got {instance.problem!r}")
+                yield instance
+        elif looks_like_sudoku(start) if forced is None else forced.graph_of is None:
+            yield from read_sudoku(lines, stem)
+        elif looks_like_dimacs(start):
+            graph, hints = read_dimacs(lines)
+            yield _from_graph(graph, forced or _hinted(hints), colors or _hinted_colors(hints), stem, lines)
+        elif looks_like_columns(start):
+            if is_gset(start):
+                yield _from_graph(read_gset(lines), forced or family("maxcut"), colors, stem, lines)
+            else:
+                yield _from_graph(read_edge_list(lines), forced, colors, stem, lines)
+        else:
+            raise lines.error(
+                "not a known format; expected Sudoku text, DIMACS .col, G-set, an edge list or JSON", line=1
+            )
+
+
+def _from_graph(graph: Graph, chosen: Family | None, colors: int | None, name: str, lines: Lines) -> Instance:
+    if chosen is None:
+        known = ", ".join(sorted(known.name for known in families().values() if known.graph_of is not None))
+        raise InputError(f"a graph without a problem; expected --problem with one of {known}", lines.path)
+    if chosen.needs_colors and colors is None:
+        raise InputError(f"{chosen.name} needs the number of colours; expected --colors K", lines.path)
+    options: dict[str, Any] = {"colors": colors} if chosen.needs_colors else {}
+    try:
+        return chosen.build(graph, name=name, **options)
+    except ValueError as error:
+        raise InputError(str(error), lines.path) from None
+
+
+def _hinted(hints: dict[str, str]) -> Family:
+    """The family a .col file of our own names; any other .col file is a graph to colour."""
+    named = families().get(hints.get("problem", ""))
+    return named if named is not None and named.graph_of is not None else family("coloring")
+
+
+def _hinted_colors(hints: dict[str, str]) -> int | None:
+    colors = hints.get("colors", "")
+    return int(colors) if colors.isdecimal() and 0 < len(colors) < 10 and int(colors) > 0 else None
+
+
+def native_suffix(problem: str) -> str:
+    """The suffix of a file in the format that people use for this problem."""
+    return SUFFIXES[NATIVE.get(problem, "json")]
+
+
+def write(instances: Iterable[Instance], path: str | Path) -> None:
+    """Write instances to a file; its suffix tells the format, otherwise the problem's usual one is used.
+
+    .json and .jsonl (an object per line), .col (DIMACS), .gset, .edges; each also with .gz or .xz behind it.
+    """
+    instances = list(instances)
+    problems = {instance.problem for instance in instances}
+    usual = NATIVE.get(problems.pop(), "json") if len(problems) == 1 else "json"
+    if usual != "sudoku" and len(instances) != 1:
+        usual = "json"
+    chosen = WRITERS.get(plain_suffix(path), usual)
+    if chosen not in ("json", "sudoku") and len(instances) != 1:
+        raise InputError(f"a {chosen} file holds one graph, got {len(instances)} instances; use .jsonl", path)
+    try:
+        graph = None if chosen in ("json", "sudoku") else _graph_to_write(instances[0], chosen)
+        with create_text(path) as handle:
+            if chosen == "json":
+                write_json(instances, handle)
+            elif chosen == "sudoku":
+                write_sudoku(instances, handle)
+            elif graph is not None:
+                _write_graph(graph, instances[0], chosen, handle)
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(str(error), path) from None
+
+
+def _graph_to_write(instance: Instance, chosen: str) -> Graph:
+    """The graph of an instance, if a file of this format can hold all of it."""
+    graph_of = family(instance.problem).graph_of
+    if graph_of is None or instance.givens:
+        raise ValueError(f"a {chosen} file holds a graph and nothing else; use .json")
+    graph = graph_of(instance)
+    if chosen == "gset" and not len(graph.edges):
+        raise ValueError("a G-set file needs an edge to be recognised; use .json")
+    if chosen == "edges" and len(np.unique(graph.edges)) < graph.vertices:
+        raise ValueError("an edge list cannot hold a vertex without edges; use .col")
+    return graph
+
+
+def _write_graph(graph: Graph, instance: Instance, chosen: str, handle: IO[str]) -> None:
+    if chosen == "col":
+        hints: dict[str, Any] = {"problem": instance.problem}
+        if family(instance.problem).needs_colors:
+            hints["colors"] = int(instance.domain_sizes.max(initial=1))
+        write_dimacs(graph, hints, handle)
+    elif chosen == "gset":
+        write_gset(graph, handle)
+    else:
+        write_edge_list(graph, handle)

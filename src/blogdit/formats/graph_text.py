@@ -1,0 +1,265 @@
+"""Graph files: DIMACS .col, G-set, edge lists by hand (with line numbers in errors), the rest through networkx.
+
+Policy: a self-loop is an error. A repeated edge counts once; in a file with edge weights its weights add up.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+import numpy as np
+
+from blogdit.constraints import IntArray
+from blogdit.errors import InputError
+from blogdit.formats.text import Lines
+from blogdit.problems.graphs import Graph, as_graph, make_graph
+
+MOST_VERTICES = 50_000_000
+NETWORKX_SUFFIXES = (".graphml", ".gml", ".g6", ".s6", ".net")
+
+
+@dataclass
+class _Edges:
+    """Edges as they are read, compact (a million take 32 MB), with the line of each."""
+
+    lines: Lines
+    ends: array[int] = field(default_factory=lambda: array("q"))
+    weights: array[float] = field(default_factory=lambda: array("d"))
+    numbers: array[int] = field(default_factory=lambda: array("q"))
+
+    def add(self, fields: list[str]) -> None:
+        """`fields` are two vertices and perhaps a weight."""
+        try:
+            first, second = int(fields[0]), int(fields[1])
+            if len(fields) == 3:
+                self.weights.append(float(fields[2]))
+            self.ends.extend((first, second))
+        except (ValueError, OverflowError):
+            wanted = "two vertex numbers" + (" and a weight" if len(fields) == 3 else "")
+            raise self.lines.error(f"expected {wanted}, got {' '.join(fields)[:60]!r}") from None
+        self.numbers.append(self.lines.number)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def pairs(self) -> IntArray:
+        return np.array(self.ends, np.int64).reshape(-1, 2)
+
+    def require(self, right: Any, message: str) -> None:
+        """`message` may use {edge} and is raised for the first edge that is not right."""
+        if not right.all():
+            at = int(np.argmin(right))
+            edge = f"{self.ends[2 * at]} {self.ends[2 * at + 1]}"
+            raise self.lines.error(message.format(edge=edge), self.numbers[at])
+
+    def graph(self, vertices: int) -> Graph:
+        """The graph on vertices 1 .. vertices."""
+        pairs = self.pairs()
+        self.require(((pairs >= 1) & (pairs <= vertices)).all(axis=1), f"expected vertices 1..{vertices}, got {{edge}}")
+        return self._checked(vertices, pairs - 1, range(1, vertices + 1))
+
+    def labelled_graph(self) -> Graph:
+        """The graph on the vertices that occur, whatever their numbers."""
+        pairs = self.pairs()
+        names, index = np.unique(pairs, return_inverse=True)
+        numbered = len(names) == 0 or (names[0] == 0 and names[-1] == len(names) - 1)
+        return self._checked(len(names), index.reshape(-1, 2), None if numbered else tuple(names.tolist()))
+
+    def _checked(self, vertices: int, pairs: IntArray, labels: Any) -> Graph:
+        self.require(pairs[:, 0] != pairs[:, 1], "self-loop {edge}; expected two different vertices")
+        weights = np.array(self.weights) if len(self.weights) else None
+        if weights is not None:
+            self.require(np.isfinite(weights), "the weight of {edge} is not a finite number")
+        try:
+            return make_graph(vertices, pairs, weights, labels=labels)
+        except ValueError as error:  # weights of a repeated edge that add up to infinity
+            raise InputError(str(error), self.lines.path) from None
+
+
+def looks_like_dimacs(start: list[str]) -> bool:
+    first = next((line.split() for line in start if line.strip()), [])
+    return bool(first) and (first[0] == "c" or (first[0] == "p" and len(first) > 2))
+
+
+def looks_like_columns(start: list[str]) -> bool:
+    """Two or three columns, the first two of which are whole numbers."""
+    fields = next((line.split() for line in start if not _is_comment(line)), [])
+    return len(fields) in (2, 3) and all(field.removeprefix("-").isdecimal() for field in fields[:2])
+
+
+def read_dimacs(lines: Lines) -> tuple[Graph, dict[str, str]]:
+    """The graph, and what a comment `c blogdit problem=... colors=...` of our own writer says about it."""
+    edges, hints = _Edges(lines), dict[str, str]()
+    vertices = expected = -1
+    heavy: dict[int, float] = {}
+    for line in lines:
+        fields = line.split()
+        kind = fields[0] if fields else "c"
+        if kind == "c":
+            if fields[1:2] == ["blogdit"]:
+                hints |= dict(part.split("=", 1) for part in fields[2:] if "=" in part)
+        elif kind == "p":
+            if vertices >= 0:
+                raise lines.error("a second 'p' line; expected one")
+            if len(fields) != 4 or fields[1] not in ("edge", "edges", "col"):
+                raise lines.error(f"expected 'p edge VERTICES EDGES', got {line[:60]!r}")
+            vertices, expected = _counts(fields[2:], lines)
+        elif vertices < 0:
+            raise lines.error(f"expected 'p edge VERTICES EDGES' first, got {line[:60]!r}")
+        elif kind == "e" and len(fields) == 3:
+            edges.add(fields[1:])
+        elif kind == "n" and len(fields) == 3:
+            vertex, weight = _vertex_weight(fields[1:], vertices, lines)
+            heavy[vertex] = weight
+        elif kind not in ("d", "v", "x"):  # descriptions that DIMACS allows and a graph does not need
+            raise lines.error(f"expected 'e VERTEX VERTEX', got {line[:60]!r}")
+    if vertices < 0:
+        raise lines.error("no 'p edge VERTICES EDGES' line in the file")
+    _refuse_absurd(vertices, len(edges), lines)
+    graph = edges.graph(vertices)
+    if expected not in (len(edges), len(graph.edges)):  # some files count an edge given both ways once
+        raise lines.error(f"expected {expected} edges as in the 'p' line, got {len(edges)}")
+    if heavy:
+        weights = np.ones(vertices)
+        weights[list(heavy)] = list(heavy.values())
+        graph = Graph(vertices, graph.edges, vertex_weights=weights, labels=graph.labels)
+    return graph, hints
+
+
+def is_gset(start: list[str]) -> bool:
+    """A first line of two numbers before lines of three columns."""
+    counts = [len(line.split()) for line in start if not _is_comment(line)][:2]
+    return counts == [2, 3]
+
+
+def read_gset(lines: Lines) -> Graph:
+    edges = _Edges(lines)
+    vertices = expected = -1
+    for line in lines:
+        if _is_comment(line):
+            continue
+        fields = line.split()
+        if vertices < 0:
+            vertices, expected = _counts(fields, lines)
+        elif len(fields) == 3:
+            edges.add(fields)
+        else:
+            raise lines.error(f"expected 'VERTEX VERTEX WEIGHT', got {line[:60]!r}")
+    _refuse_absurd(vertices, len(edges), lines)
+    if len(edges) != expected:
+        raise lines.error(f"expected {expected} edges as in the first line, got {len(edges)}")
+    return edges.graph(vertices)
+
+
+def read_edge_list(lines: Lines) -> Graph:
+    edges, width = _Edges(lines), 0
+    for line in lines:
+        if _is_comment(line):
+            continue
+        fields = line.split()
+        width = width or len(fields)
+        if len(fields) != width or width not in (2, 3):
+            raise lines.error(f"expected {width if width in (2, 3) else '2 or 3'} columns, got {line[:60]!r}")
+        edges.add(fields)
+    if not len(edges):
+        raise lines.error("no edge in the file")
+    return edges.labelled_graph()
+
+
+def read_with_networkx(lines: Lines, suffix: str) -> Iterator[Graph]:
+    """GraphML, GML, graph6 and sparse6 (a graph per line), Pajek."""
+    import networkx as nx
+
+    try:
+        if suffix == ".graphml":
+            yield from map(as_graph, nx.parse_graphml("\n".join(lines)))
+        elif suffix == ".gml":
+            yield as_graph(nx.parse_gml(list(lines)))
+        elif suffix == ".net":
+            yield as_graph(nx.parse_pajek(list(lines)))
+        else:
+            decode = nx.from_graph6_bytes if suffix == ".g6" else nx.from_sparse6_bytes
+            for line in lines:
+                if line.strip():
+                    code = line.strip().encode("ascii")
+                    _refuse_absurd(_encoded_size(code), len(code), lines)
+                    yield as_graph(decode(code))
+    except InputError:
+        raise
+    except Exception as error:  # each of these parsers has its own ways to fail on a damaged file
+        detail = " ".join(str(error).split())[:200]
+        raise lines.error(f"not a readable {suffix} graph: {detail or type(error).__name__}") from None
+
+
+def _encoded_size(code: bytes) -> int:
+    """The number of vertices that a graph6 or sparse6 line announces."""
+    from networkx.readwrite.graph6 import data_to_n
+
+    for header in (b">>graph6<<", b">>sparse6<<", b":"):
+        code = code.removeprefix(header)
+    return int(data_to_n([byte - 63 for byte in code])[0])
+
+
+def write_dimacs(graph: Graph, hints: dict[str, Any], handle: IO[str]) -> None:
+    handle.write("c blogdit " + " ".join(f"{key}={value}" for key, value in hints.items()) + "\n")
+    handle.write(f"p edge {graph.vertices} {len(graph.edges)}\n")
+    if graph.vertex_weights is not None:
+        handle.writelines(f"n {v} {_number(w)}\n" for v, w in enumerate(graph.vertex_weights.tolist(), 1))
+    handle.writelines(f"e {u + 1} {v + 1}\n" for u, v in graph.edges.tolist())
+
+
+def write_gset(graph: Graph, handle: IO[str]) -> None:
+    weights = np.ones(len(graph.edges)) if graph.weights is None else graph.weights
+    handle.write(f"{graph.vertices} {len(graph.edges)}\n")
+    handle.writelines(
+        f"{u + 1} {v + 1} {_number(w)}\n" for (u, v), w in zip(graph.edges.tolist(), weights.tolist(), strict=True)
+    )
+
+
+def write_edge_list(graph: Graph, handle: IO[str]) -> None:
+    """Vertices by their labels where these are whole numbers, else by index."""
+    labels = graph.labels
+    names = labels if labels is not None and all(isinstance(label, int) for label in labels) else range(graph.vertices)
+    weights = [None] * len(graph.edges) if graph.weights is None else graph.weights.tolist()
+    for (u, v), weight in zip(graph.edges.tolist(), weights, strict=True):
+        handle.write(f"{names[u]} {names[v]}" + ("" if weight is None else f" {_number(weight)}") + "\n")
+
+
+def _counts(fields: list[str], lines: Lines) -> tuple[int, int]:
+    if len(fields) != 2 or not all(field.isdecimal() and len(field) < 19 for field in fields):
+        raise lines.error(f"expected the numbers of vertices and edges, got {' '.join(fields)[:60]!r}")
+    vertices, edges = int(fields[0]), int(fields[1])
+    if vertices > MOST_VERTICES:
+        raise lines.error(f"expected at most {MOST_VERTICES} vertices, got {vertices}")
+    return vertices, edges
+
+
+def _refuse_absurd(vertices: int, edges: int, lines: Lines) -> None:
+    """A damaged header must not make a small file take gigabytes."""
+    if vertices > 1_000_000 and vertices > 100 * edges:
+        raise InputError(f"{vertices} vertices for {edges} edges; expected at most 100 per edge", lines.path)
+
+
+def _vertex_weight(fields: list[str], vertices: int, lines: Lines) -> tuple[int, float]:
+    try:
+        vertex, weight = int(fields[0]), float(fields[1])
+    except ValueError:
+        raise lines.error(f"expected 'n VERTEX WEIGHT', got {' '.join(fields)[:60]!r}") from None
+    if not 1 <= vertex <= vertices:
+        raise lines.error(f"expected a vertex in 1..{vertices}, got {vertex}")
+    if not np.isfinite(weight):
+        raise lines.error(f"the weight of vertex {vertex} is not a finite number")
+    return vertex - 1, weight
+
+
+def _is_comment(line: str) -> bool:
+    text = line.lstrip()
+    return not text or text[0] in "#%"
+
+
+def _number(weight: float) -> str:
+    """Short and exact: 1, -1, 0.25."""
+    return str(int(weight)) if weight.is_integer() else repr(weight)

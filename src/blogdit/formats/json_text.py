@@ -1,0 +1,191 @@
+"""The JSON form of any instance: `{"format": "blogdit-csp", "version": 1, ...}`, documented in docs/formats.md."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterable, Iterator
+from typing import IO, Any
+
+import numpy as np
+
+from blogdit.constraints import (
+    AllDifferent,
+    Conflict,
+    Constraint,
+    Count,
+    Linear,
+    NotEqual,
+    Scopes,
+    Table,
+    integers,
+)
+from blogdit.csp import Instance, Objective
+from blogdit.errors import InputError
+from blogdit.formats.text import Lines
+from blogdit.problems import families
+
+FORMAT, VERSION = "blogdit-csp", 1
+# The keys of a constraint in JSON are the arguments and the attributes of its class.
+KINDS: dict[str, type[Constraint]] = {
+    kind.kind: kind for kind in (AllDifferent, NotEqual, Conflict, Linear, Count, Table)
+}
+OBJECTIVE_KEYS = ("unary", "unary_weights", "differ", "differ_weights", "pairwise", "pairwise_weights")
+INSTANCE_KEYS = {
+    "format", "version", "problem", "name", "domain_sizes", "givens", "constraints", "objective", "positions", "labels",
+}  # fmt: skip
+
+
+def looks_like_json(start: list[str]) -> bool:
+    return next((line for line in start if line.strip()), "").lstrip().startswith("{")
+
+
+def read_json(lines: Lines, stem: str) -> Iterator[Instance]:
+    for data, line, name in json_objects(lines, stem):
+        try:
+            yield from_json(data, name)
+        except (ValueError, OverflowError) as error:
+            raise lines.error(str(error), line) from None
+
+
+def json_objects(lines: Lines, stem: str) -> Iterator[tuple[Any, int, str]]:
+    """(object, line, default name) of each object: one per line, or a single one over all lines."""
+    opening = next((line for line in lines.peek(1)), "")
+    if opening.strip() in ("", "{") or not opening.rstrip().endswith("}"):
+        yield _decode("\n".join(lines), lines, whole_file=True), 1, stem
+        return
+    for line in lines:
+        if line.strip():
+            alone = lines.number == 1 and not lines.peek(1)
+            yield _decode(line, lines), lines.number, stem if alone else f"{stem}:{lines.number}"
+
+
+def _decode(text: str, lines: Lines, whole_file: bool = False) -> Any:
+    def refuse(constant: str) -> Any:
+        raise lines.error(f"{constant} is not a finite number")
+
+    try:
+        data = json.loads(text, parse_constant=refuse)
+    except json.JSONDecodeError as error:
+        line = error.lineno if whole_file else lines.number
+        raise lines.error(f"not valid JSON: {error.msg} (column {error.colno})", line) from None
+    except (RecursionError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise lines.error("not valid JSON: nested too deeply or a number too long") from None
+    if not isinstance(data, dict):
+        raise lines.error(f"expected a JSON object, got {type(data).__name__}")
+    return data
+
+
+def from_json(data: dict[str, Any], name: str = "") -> Instance:
+    """The instance that a decoded JSON object describes, or a ValueError."""
+    if data.get("format") != FORMAT:
+        raise ValueError(f'expected "format": "{FORMAT}", got {data.get("format")!r}')
+    if data.get("version") != VERSION:
+        raise ValueError(f'expected "version": {VERSION}, got {data.get("version")!r}')
+    _refuse_unknown(data, INSTANCE_KEYS, "the instance")
+    for key in ("problem", "name"):
+        if not isinstance(data.get(key, ""), str):
+            raise ValueError(f"{key} must be a string, got {data[key]!r}")
+    givens = _array(data.get("givens", []), "givens")
+    if givens and not all(isinstance(pair, list) and len(pair) == 2 for pair in givens):
+        raise ValueError("givens must be a list of [variable, value] pairs")
+    if len({str(pair[0]) for pair in givens}) < len(givens):
+        raise ValueError("givens names a variable twice")
+    labels, positions = data.get("labels"), data.get("positions")
+    instance = Instance(
+        domain_sizes=integers(_array(data.get("domain_sizes"), "domain_sizes"), "domain_sizes", 1),
+        constraints=tuple(_constraint(entry) for entry in _array(data.get("constraints", []), "constraints")),
+        objective=_objective(data.get("objective")),
+        givens=_given_map(givens),
+        problem=data.get("problem", "csp"),
+        name=data.get("name") or name,
+        positions=None if positions is None else integers(_array(positions, "positions"), "positions", 2),
+        labels=None if labels is None else tuple(_array(labels, "labels")),
+    )
+    family = families().get(instance.problem)
+    return instance if family is None else family.adopt(instance)
+
+
+def to_json(instance: Instance) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "problem": instance.problem,
+        "name": instance.name,
+        "domain_sizes": instance.domain_sizes.tolist(),
+    }
+    if instance.givens:
+        data["givens"] = [[int(variable), int(value)] for variable, value in instance.givens.items()]
+    if instance.constraints:
+        data["constraints"] = [
+            {"kind": group.kind} | {key: _plain(getattr(group, key), group) for key in _arguments(type(group))}
+            for group in instance.constraints
+        ]
+    if instance.objective is not None:
+        terms = {key: getattr(instance.objective, key).tolist() for key in OBJECTIVE_KEYS}
+        data["objective"] = {"sense": instance.objective.sense} | {key: term for key, term in terms.items() if term}
+    if instance.positions is not None:
+        data["positions"] = instance.positions.tolist()
+    if instance.labels is not None:
+        data["labels"] = [label if isinstance(label, str | int | float) else str(label) for label in instance.labels]
+    return data
+
+
+def write_json(instances: Iterable[Instance], handle: IO[str]) -> None:
+    """One object per line."""
+    for instance in instances:
+        handle.write(json.dumps(to_json(instance), separators=(",", ":")) + "\n")
+
+
+def _arguments(kind: type[Constraint]) -> list[str]:
+    return list(inspect.signature(kind).parameters)
+
+
+def _plain(value: Any, group: Constraint) -> Any:
+    if isinstance(value, Scopes):
+        return [value[j].tolist() for j in range(len(value))]
+    if isinstance(group, Linear) and value is group.coefficients:  # one row per scope, as they were given
+        return [row.tolist() for row in np.split(value, group.scopes.offsets[1:-1])] if len(group) else []
+    return value.tolist() if isinstance(value, np.ndarray) else list(value)
+
+
+def _constraint(entry: Any) -> Constraint:
+    kind = KINDS.get(str(entry.get("kind"))) if isinstance(entry, dict) else None
+    if kind is None:
+        raise ValueError(f'a constraint must be an object with "kind" one of {", ".join(KINDS)}')
+    wanted = _arguments(kind)
+    _refuse_unknown(entry, {"kind", *wanted}, kind.kind)
+    missing = [key for key in wanted if key not in entry]
+    if missing:
+        raise ValueError(f"{kind.kind} needs {missing[0]!r}")
+    return kind(**{key: _array(entry[key], f"{kind.kind} {key}") for key in wanted})
+
+
+def _objective(entry: Any) -> Objective | None:
+    if entry is None:
+        return None
+    if not isinstance(entry, dict):
+        raise ValueError("objective must be an object")
+    _refuse_unknown(entry, {"sense", *OBJECTIVE_KEYS}, "the objective")
+    return Objective(entry.get("sense"), **{k: _array(v, f"objective {k}") for k, v in entry.items() if k != "sense"})  # type: ignore[arg-type]
+
+
+def _given_map(pairs: list[list[int]]) -> dict[int, int]:
+    for variable, value in pairs:
+        if type(variable) is not int or type(value) is not int:
+            raise ValueError(f"givens must hold integers, got [{variable!r}, {value!r}]")
+    return dict(map(tuple, pairs))  # type: ignore[arg-type]
+
+
+def _array(value: Any, name: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"{name} must be a list, got {type(value).__name__}")
+    return value
+
+
+def _refuse_unknown(data: dict[str, Any], known: set[str], what: str) -> None:
+    unknown = sorted(set(data) - known)
+    if unknown:
+        raise ValueError(f"{what} has no {unknown[0]!r}; known: {', '.join(sorted(known))}")

@@ -1,0 +1,142 @@
+"""Sudoku files: a puzzle per line, `puzzle,solution` lines, or a grid of rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import IO
+
+import numpy as np
+
+from blogdit.constraints import IntArray
+from blogdit.csp import Instance
+from blogdit.formats.text import Lines
+from blogdit.problems import sudoku
+
+LINE_LENGTHS = (16, 81, 256, 625)
+ROW_LENGTHS = (4, 9, 16, 25)
+_RULE = re.compile(r"[-+=|\s]*")  # the lines between boxes, or nothing
+_HEADER = re.compile(r"[A-Za-z_]+(,[A-Za-z_]+)*")
+_DIGITS = re.compile(r"[0-9.]+")
+_PUZZLE = re.compile(r"[0-9A-Za-z.]+")
+
+
+def looks_like_sudoku(start: list[str]) -> bool:
+    """Whether the first lines of a file are those of a Sudoku file."""
+    lines = [line.strip() for line in start if not _skip(line)]
+    if lines and _is_header(lines[0]):
+        return len(lines) > 1 and _PUZZLE.match(lines[1]) is not None
+    return bool(lines) and (_first_column(lines[0]) is not None or _row(lines[0]) is not None)
+
+
+def read_sudoku(lines: Lines, stem: str) -> Iterator[Instance]:
+    for index, (line, question, answer) in enumerate(list_boards(lines)):
+        name = stem if index == 0 and not lines.peek(1) else f"{stem}:{line}"
+        try:
+            instance = sudoku.build(question, name)
+        except ValueError as error:
+            raise lines.error(str(error), line) from None
+        if answer is not None:
+            _check_solution(instance, answer, lines, line)
+        yield instance
+
+
+def list_boards(lines: Lines) -> Iterator[tuple[int, IntArray, IntArray | None]]:
+    """(line number, digits, digits of the second column or None) of each board; 0 is a blank."""
+    start = [line.strip() for line in lines.peek(64) if not _skip(line)]
+    if start and _is_header(start[0]):
+        start = start[1:]
+    grid = bool(start) and (_first_column(start[0]) is None or _is_large_grid(start))
+    return _grids(lines) if grid else _one_per_line(lines)
+
+
+def write_sudoku(instances: Iterable[Instance], handle: IO[str]) -> None:
+    for instance in instances:
+        handle.write(sudoku.text(instance) + "\n")
+
+
+def _one_per_line(lines: Lines) -> Iterator[tuple[int, IntArray, IntArray | None]]:
+    length, first = 0, 0
+    for line in lines:
+        text = line.strip()
+        if _skip(text) or (not first and _is_header(text)):
+            continue
+        columns = [column.strip() for column in text.split(",")]
+        if len(columns) > 2:
+            raise lines.error(f"expected a puzzle or puzzle,solution, got {len(columns)} columns")
+        if not first:
+            length, first = len(columns[0]), lines.number
+        for column in columns:
+            if len(column) != length:
+                raise lines.error(f"expected {length} characters per puzzle as in line {first}, got {len(column)}")
+        try:
+            question, *answer = [sudoku.parse(column) for column in columns]
+            sudoku.box_size(length)
+        except ValueError as error:
+            raise lines.error(str(error)) from None
+        yield lines.number, question, answer[0] if answer else None
+    if not first:
+        raise lines.error("no puzzle in the file")
+
+
+def _grids(lines: Lines) -> Iterator[tuple[int, IntArray, IntArray | None]]:
+    """Boards of K rows with K cells each; cells may be apart, with | between boxes and ruled lines."""
+    rows: list[IntArray] = []
+    first = last = 0
+    for line in lines:
+        if _skip(line) or _RULE.fullmatch(line):
+            continue
+        row = _row(line)
+        if row is None or (rows and len(row) != len(rows[0])):
+            wanted = f"{len(rows[0])}" if rows else "4, 9, 16 or 25"
+            raise lines.error(f"expected a Sudoku row of {wanted} cells, got {line.strip()[:40]!r}")
+        try:
+            rows.append(sudoku.parse(row))
+        except ValueError as error:
+            raise lines.error(str(error)) from None
+        first, last = first if len(rows) > 1 else lines.number, lines.number
+        if len(rows) == len(rows[0]):
+            yield first, np.concatenate(rows), None
+            rows = []
+    if rows or not last:
+        wanted = f"{len(rows[0])} rows" if rows else "a Sudoku grid"
+        raise lines.error(f"expected {wanted}, the file ends after {len(rows)}")
+
+
+def _row(line: str) -> str | None:
+    """The cells of a grid row ("53.|.7.|...", "53..7....", "5 3 . | . 7 . | . . ."), or None."""
+    cells = line.replace("|", " ").split()
+    row = "".join(cells)
+    apart = len(cells) in (1, len(row)) or "|" in line
+    return row if apart and len(row) in ROW_LENGTHS and _PUZZLE.fullmatch(row) else None
+
+
+def _first_column(line: str) -> str | None:
+    """The puzzle of a line that holds one (or, too short or too long, clearly should), or None."""
+    column = line.split(",")[0].strip()
+    right = len(column) in LINE_LENGTHS and _PUZZLE.fullmatch(column)
+    wrong = len(column) not in ROW_LENGTHS and len(column) > 4 and _DIGITS.fullmatch(column)
+    return column if right or wrong else None
+
+
+def _is_large_grid(start: list[str]) -> bool:
+    """16 lines of 16 characters are a 16x16 grid, unless no digit exceeds 4: then they are 16 puzzles of 4x4."""
+    rows = [line for line in start if not _RULE.fullmatch(line)][:16]
+    if len(rows) < 16 or any(len(row) != 16 or not _PUZZLE.fullmatch(row) for row in rows):
+        return False
+    return not set("".join(rows)) <= set(".01234")
+
+
+def _is_header(line: str) -> bool:
+    return _HEADER.fullmatch(line) is not None and len(line.split(",")[0]) not in LINE_LENGTHS + ROW_LENGTHS
+
+
+def _skip(line: str) -> bool:
+    return not line.strip() or line.lstrip().startswith("#")
+
+
+def _check_solution(instance: Instance, answer: IntArray, lines: Lines, line: int) -> None:
+    verdict = instance.verify(answer - 1)
+    if not verdict.satisfied:
+        first = next(verdict.violations()).describe(instance.labels)
+        raise lines.error(f"the solution does not solve the puzzle: {first}", line)
