@@ -175,7 +175,7 @@ def read_with_networkx(lines: Lines, suffix: str) -> Iterator[Graph]:
 
     try:
         if suffix == ".graphml":
-            yield from map(as_graph, nx.parse_graphml("\n".join(lines)))
+            yield as_graph(nx.parse_graphml("\n".join(lines)))
         elif suffix == ".gml":
             yield as_graph(nx.parse_gml(list(lines)))
         elif suffix == ".net":

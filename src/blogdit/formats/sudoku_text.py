@@ -84,7 +84,7 @@ def _grids(lines: Lines) -> Iterator[tuple[int, IntArray, IntArray | None]]:
     rows: list[IntArray] = []
     first = last = 0
     for line in lines:
-        if _skip(line) or _RULE.fullmatch(line):
+        if _skip(line):
             continue
         row = _row(line)
         if row is None or (rows and len(row) != len(rows[0])):
@@ -121,7 +121,7 @@ def _first_column(line: str) -> str | None:
 
 def _is_large_grid(start: list[str]) -> bool:
     """16 lines of 16 characters are a 16x16 grid, unless no digit exceeds 4: then they are 16 puzzles of 4x4."""
-    rows = [line for line in start if not _RULE.fullmatch(line)][:16]
+    rows = start[:16]
     if len(rows) < 16 or any(len(row) != 16 or not _PUZZLE.fullmatch(row) for row in rows):
         return False
     return not set("".join(rows)) <= set(".01234")
@@ -132,7 +132,7 @@ def _is_header(line: str) -> bool:
 
 
 def _skip(line: str) -> bool:
-    return not line.strip() or line.lstrip().startswith("#")
+    return line.lstrip().startswith("#") or _RULE.fullmatch(line) is not None
 
 
 def _check_solution(instance: Instance, answer: IntArray, lines: Lines, line: int) -> None:

@@ -1,0 +1,186 @@
+"""Each constraint kind against its definition, on every assignment of small random instances."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blogdit.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Scopes, Table, integers
+from blogdit.csp import Instance
+
+DOMAINS = st.lists(st.integers(1, 3), min_size=2, max_size=5)
+
+
+def scopes_of(draw, count, width=None):
+    """One to three scopes of different variables."""
+    size = st.integers(1, count) if width is None else st.just(width)
+    variables = st.permutations(range(count))
+    return [draw(variables)[: draw(size)] for _ in range(draw(st.integers(1, 3)))]
+
+
+@st.composite
+def all_different(draw, domains):
+    scopes = scopes_of(draw, len(domains))
+    return AllDifferent(scopes), lambda x: [
+        sum(n - 1 for n in Counter(x[i] for i in scope).values()) for scope in scopes
+    ]
+
+
+@st.composite
+def not_equal(draw, domains):
+    pairs = scopes_of(draw, len(domains), 2)
+    return NotEqual(pairs), lambda x: [int(x[i] == x[j]) for i, j in pairs]
+
+
+@st.composite
+def conflict(draw, domains):
+    pairs = scopes_of(draw, len(domains), 2)
+    values = [[draw(st.integers(0, domains[i] - 1)) for i in pair] for pair in pairs]
+    return Conflict(pairs, values), lambda x: [
+        int(x[i] == a and x[j] == b) for (i, j), (a, b) in zip(pairs, values, strict=True)
+    ]
+
+
+@st.composite
+def linear(draw, domains):
+    scopes = scopes_of(draw, len(domains))
+    coefficients = [[draw(st.integers(-3, 3)) for _ in scope] for scope in scopes]
+    relations = [draw(st.sampled_from(["<=", "=", ">="])) for _ in scopes]
+    bounds = [draw(st.integers(-5, 5)) for _ in scopes]
+
+    def distance(x, scope, row, relation, bound):
+        total = sum(c * x[i] for c, i in zip(row, scope, strict=True))
+        allowed = {"<=": total <= bound, "=": total == bound, ">=": total >= bound}[relation]
+        return 0 if allowed else abs(total - bound)
+
+    rows = list(zip(scopes, coefficients, relations, bounds, strict=True))
+    return Linear(scopes, coefficients, relations, bounds), lambda x: [distance(x, *row) for row in rows]
+
+
+@st.composite
+def count(draw, domains):
+    scopes = scopes_of(draw, len(domains))
+    values = [draw(st.integers(0, max(domains) - 1)) for _ in scopes]
+    bounds = [sorted(draw(st.tuples(st.integers(0, 4), st.integers(0, 4)))) for _ in scopes]
+
+    def distance(x, scope, value, bound):
+        number = sum(x[i] == value for i in scope)
+        return min(abs(number - allowed) for allowed in range(bound[0], bound[1] + 1))
+
+    rows = list(zip(scopes, values, bounds, strict=True))
+    low, high = zip(*bounds, strict=True)
+    return Count(scopes, values, low, high), lambda x: [distance(x, *row) for row in rows]
+
+
+@st.composite
+def table(draw, domains):
+    width = draw(st.integers(1, len(domains)))
+    scopes = scopes_of(draw, len(domains), width)
+    rows = st.lists(st.integers(0, max(domains) - 1), min_size=width, max_size=width)
+    tuples = draw(st.lists(rows, min_size=1, max_size=4))
+    return Table(scopes, tuples), lambda x: [int([x[i] for i in scope] not in tuples) for scope in scopes]
+
+
+@pytest.mark.parametrize("kind", [all_different, not_equal, conflict, linear, count, table])
+def test_check_agrees_with_enumeration(kind):
+    """Violation amounts, and whether the instance is satisfied, equal the definition for all assignments."""
+
+    @settings(max_examples=100, deadline=None)
+    @given(st.data())
+    def agrees(data):
+        domains = data.draw(DOMAINS)
+        group, definition = data.draw(kind(domains))
+        instance = Instance(np.array(domains), (group,))
+        for x in itertools.product(*map(range, domains)):
+            expected = definition(x)
+            assert group.violations(np.array(x)).tolist() == expected
+            verdict = instance.verify(np.array(x))
+            assert verdict.satisfied == (not any(expected))
+            assert verdict.violated == sum(amount > 0 for amount in expected)
+            found = [(v.kind, v.variables, v.amount) for v in verdict.violations()]
+            assert found == [
+                (group.kind, tuple(group.scope(j).tolist()), amount) for j, amount in enumerate(expected) if amount
+            ]
+
+    agrees()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_groups_of_all_kinds_together(data):
+    """An instance with every kind at once is satisfied exactly by the assignments that satisfy each."""
+    domains = data.draw(DOMAINS)
+    drawn = [data.draw(kind(domains)) for kind in (all_different, not_equal, conflict, linear, count, table)]
+    instance = Instance(np.array(domains), tuple(group for group, _ in drawn))
+    for x in itertools.product(*map(range, domains)):
+        expected = sum(amount > 0 for _, definition in drawn for amount in definition(x))
+        assert instance.verify(np.array(x)).violated == expected
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: AllDifferent([[0, 1], []]), r"scopes\[1\] is empty"),
+        (lambda: AllDifferent([[0, 1, 0]]), r"scopes\[0\] names variable 0 twice"),
+        (lambda: NotEqual([[0, 0]]), r"pairs\[0\] joins variable 0 with itself"),
+        (lambda: NotEqual([[0, 1, 2]]), r"pairs must have shape \(m, 2\)"),
+        (lambda: NotEqual([[0.5, 1]]), "pairs must hold integers"),
+        (lambda: NotEqual([[0, 1], [2]]), "pairs must be a rectangular array"),
+        (lambda: Conflict([[0, 1]], [[0, 0], [1, 1]]), "values must have one row per pair"),
+        (lambda: Linear([[0, 1]], [[1]], ["<="], [1]), "coefficients must have one number"),
+        (lambda: Linear([[0]], [[1]], ["<"], [1]), "relations must be one of"),
+        (lambda: Linear([[0]], [[1]], ["<="], [1, 2]), "bounds must have one entry per scope"),
+        (lambda: Count([[0]], [0], [2], [1]), "low must not exceed high"),
+        (lambda: Table([[0, 1]], np.zeros((0, 2), int)), "at least one allowed tuple"),
+        (lambda: integers([2**63], "x", 1), "beyond 64 bits"),
+    ],
+)
+def test_bad_groups_are_refused_by_name(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        AllDifferent([[0, 9]]),
+        NotEqual([[0, 9]]),
+        NotEqual([[0, -1]]),
+        Conflict([[0, 1]], (0, 9)),
+        Linear([[9]], [[1]], ["<="], [0]),
+        Linear([[0]], [[2**62]], ["<="], [0]),
+        Count([[0]], [9], [0], [1]),
+        Table([[0]], [[9]]),
+    ],
+)
+def test_groups_that_do_not_fit_the_variables(group):
+    with pytest.raises(ValueError, match=f"^{group.kind} "):
+        Instance(np.array([3, 3, 3]), (group,))
+
+
+def test_arrays_are_copied_unless_read_only_already():
+    """A caller's later change reaches no constraint; a shared read-only array stays shared."""
+    pairs = np.array([[0, 1], [1, 2]])
+    group = NotEqual(pairs)
+    pairs[0, 1] = 2
+    assert group.pairs.tolist() == [[0, 1], [1, 2]]
+    with pytest.raises(ValueError, match="read-only"):
+        group.pairs[0, 0] = 5
+    assert NotEqual(group.pairs).pairs is group.pairs
+    view = pairs[:]
+    view.setflags(write=False)
+    assert integers(view, "x", 2) is not view, "the owner of a view's data could still change it"
+
+
+def test_scopes_of_different_lengths():
+    scopes = Scopes([[3, 1], [2], [0, 1, 2]])
+    assert scopes.lengths.tolist() == [2, 1, 3]
+    assert scopes[2].tolist() == [0, 1, 2]
+    assert scopes.total(np.arange(6)).tolist() == [1, 2, 12]
+    assert scopes.same_lists(Scopes([[3, 1], [2], [0, 1, 2]]))
+    assert not scopes.same_lists(Scopes([[3, 1, 2], [0, 1, 2]]))

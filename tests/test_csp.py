@@ -1,0 +1,125 @@
+"""Instances, objectives and verdicts."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blogdit.constraints import AllDifferent, NotEqual
+from blogdit.csp import Instance, Objective
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_objective_agrees_with_enumeration(data):
+    """The value is the sum of the earned terms, for all assignments."""
+    domains = data.draw(st.lists(st.integers(1, 3), min_size=2, max_size=4))
+    n = len(domains)
+    variable, weight = st.integers(0, n - 1), st.integers(-8, 8).map(lambda w: w / 4)
+    unary = [(i, data.draw(st.integers(0, domains[i] - 1))) for i in data.draw(st.lists(variable, max_size=4))]
+    pairs = [data.draw(st.permutations(range(n)))[:2] for _ in range(data.draw(st.integers(0, 4)))]
+    pairwise = [(i, j, data.draw(st.integers(0, domains[i] - 1)), domains[j] - 1) for i, j in pairs]
+    w_unary, w_differ, w_pairwise = ([data.draw(weight) for _ in rows] for rows in (unary, pairs, pairwise))
+    objective = Objective("maximize", unary, w_unary, pairs, w_differ, pairwise, w_pairwise)
+    instance = Instance(np.array(domains), objective=objective)
+    for x in itertools.product(*map(range, domains)):
+        expected = sum(w for (i, a), w in zip(unary, w_unary, strict=True) if x[i] == a)
+        expected += sum(w for (i, j), w in zip(pairs, w_differ, strict=True) if x[i] != x[j])
+        expected += sum(w for (i, j, a, b), w in zip(pairwise, w_pairwise, strict=True) if x[i] == a and x[j] == b)
+        assert instance.verify(np.array(x)).objective == expected
+
+
+def test_verdict_reports_domains_givens_and_constraints():
+    instance = Instance(np.array([2, 2, 3]), (NotEqual([[0, 1], [1, 2]]),), givens={0: 1}, labels=("a", "b", "c"))
+    verdict = instance.verify([0, 0, 7])
+    assert not verdict.satisfied
+    assert [violation.describe(instance.labels) for violation in verdict.violations()] == [
+        "domain(c) violated by 1",
+        "given(a) violated by 1",
+        "not_equal(a, b) violated by 1",
+    ]
+    assert verdict.violated == 3
+    assert instance.verify([1, 0, 2]).satisfied
+
+
+def test_values_far_outside_the_domain_are_only_a_violation():
+    instance = Instance(np.array([3, 3]), (AllDifferent([[0, 1]]),))
+    verdict = instance.verify([2**62, -(2**62)])
+    assert [violation.kind for violation in verdict.violations()] == ["domain", "domain"]
+
+
+@pytest.mark.parametrize("values", [[0], [0, 1, 0], [[0, 1]], [0.0, 1.0], ["a", "b"], [None, 1]])
+def test_ill_formed_assignments_are_errors(values):
+    with pytest.raises(ValueError, match="values"):
+        Instance(np.array([2, 2])).verify(values)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"domain_sizes": [2, 0]}, "domain_sizes must lie in 1..*got 0 for variable 1"),
+        ({"domain_sizes": [2, 2**40]}, "domain_sizes must lie in 1.."),
+        ({"domain_sizes": [2.5]}, "domain_sizes must hold integers"),
+        ({"domain_sizes": [2], "givens": {1: 0}}, "givens variables must lie in 0..0, got 1"),
+        ({"domain_sizes": [2], "givens": {0: 2}}, "givens values must lie in 0..1, got 2"),
+        ({"domain_sizes": [2], "labels": ("a", "b")}, "labels must name each variable"),
+        ({"domain_sizes": [2], "positions": [[0, 0], [0, 1]]}, "positions must have one row per variable"),
+        ({"domain_sizes": [2], "objective": Objective("minimize", [[0, 2]], [1])}, "objective unary values"),
+    ],
+)
+def test_bad_instances_are_refused_by_name(arguments, message):
+    with pytest.raises(ValueError, match=message.replace("..*", r"\.\..*")):
+        Instance(**arguments)
+
+
+@pytest.mark.parametrize("weight", [float("nan"), float("inf"), "heavy", None])
+def test_objective_weights_must_be_finite(weight):
+    with pytest.raises(ValueError, match="unary_weights"):
+        Objective("maximize", unary=[[0, 1]], unary_weights=[weight])
+
+
+def test_objective_sense():
+    with pytest.raises(ValueError, match="sense must be minimize or maximize"):
+        Objective("up")
+    assert Objective("minimize").better(1, 2)
+    assert Objective("maximize").better(2, 1)
+    assert not Objective("maximize").better(1, 1)
+
+
+def test_instances_do_not_change():
+    sizes, givens = np.array([2, 2]), {0: 1}
+    instance = Instance(sizes, givens=givens)
+    sizes[0], givens[1] = 9, 0
+    assert instance.domain_sizes.tolist() == [2, 2]
+    assert instance.givens == {0: 1}
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        instance.name = "other"
+    for array in (instance.domain_sizes, instance.is_given, instance.given_values):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+
+
+def test_a_million_edges():
+    """Build and verify within seconds and below 1 GB (measured without the interpreter itself)."""
+    rng = np.random.default_rng(0)
+    vertices, edges = 200_000, 1_000_000
+    first = rng.integers(0, vertices, edges)
+    pairs = np.stack([first, (first + rng.integers(1, vertices, edges)) % vertices], axis=1)
+    values = rng.integers(0, 10, vertices)
+    tracemalloc.start()
+    start = time.perf_counter()
+    instance = Instance(np.full(vertices, 10), (NotEqual(pairs),))
+    verdict = instance.verify(values)
+    seconds, peak = time.perf_counter() - start, tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert verdict.violated == int((values[pairs[:, 0]] == values[pairs[:, 1]]).sum())
+    assert len(next(verdict.violations()).variables) == 2
+    assert seconds < 5
+    assert peak < 1e9

@@ -1,0 +1,115 @@
+"""Graphs as arrays, and the random graphs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from blogdit.problems.graphs import as_graph, make_graph, random_graph, rb_graph, whole_range
+
+
+def test_edges_are_sorted_and_counted_once():
+    graph = make_graph(4, [[2, 1], [0, 3], [1, 2]])
+    assert graph.edges.tolist() == [[0, 3], [1, 2]]
+    assert graph.weights is None
+
+
+def test_weights_of_a_repeated_edge_add_up():
+    graph = make_graph(3, [[2, 1], [0, 1], [1, 2]], [0.5, 1, 2])
+    assert graph.edges.tolist() == [[0, 1], [1, 2]]
+    assert graph.weights.tolist() == [1, 2.5]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((3, [[0, 3]]), "edges must lie in 0..2, got 3"),
+        ((3, [[0, 1], [2, 2]]), r"edges\[1\] is a self-loop at vertex 2"),
+        ((3, [[0, 1]], [float("nan")]), "weights must be finite, got nan"),
+        ((3, [[0, 1]], [1, 2]), "weights must have shape"),
+        ((-1, []), "vertices must be a whole number"),
+        ((2.5, []), "vertices must be a whole number"),
+    ],
+)
+def test_bad_graphs(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        as_graph(arguments)
+
+
+def test_networkx_nodes_that_are_numbers_keep_them():
+    source = nx.Graph()
+    source.add_edges_from([(2, 0), (1, 2)])
+    graph = as_graph(source)
+    assert (graph.labels, graph.edges.tolist()) == (None, [[0, 2], [1, 2]])
+
+
+def test_networkx_names_weights_and_kinds():
+    source = nx.Graph()
+    source.add_node("lonely", weight=3)
+    source.add_edge("a", "b", weight=2.5)
+    source.add_edge("b", "c")
+    graph = as_graph(source)
+    assert graph.labels == ("lonely", "a", "b", "c")
+    assert graph.edges.tolist() == [[1, 2], [2, 3]]
+    assert graph.weights.tolist() == [2.5, 1]
+    assert graph.vertex_weights.tolist() == [3, 1, 1, 1]
+    both_ways = nx.MultiDiGraph([(0, 1), (1, 0), (0, 1)])
+    assert as_graph(both_ways).edges.tolist() == [[0, 1]]
+    with pytest.raises(ValueError, match="self-loop"):
+        as_graph(nx.Graph([(0, 0)]))
+    with pytest.raises(ValueError, match="networkx graph or"):
+        as_graph("petersen")
+
+
+@pytest.mark.parametrize(("vertices", "p"), [(400, 0.1), (6000, 0.002)])
+def test_random_graph_density(vertices, p):
+    """The number of edges lies within 5 standard deviations, for the dense and the sparse way of drawing."""
+    possible = vertices * (vertices - 1) / 2
+    graph = random_graph(vertices, p, np.random.default_rng(0))
+    assert abs(len(graph.edges) - p * possible) < 5 * math.sqrt(possible * p * (1 - p))
+    assert (graph.edges[:, 0] < graph.edges[:, 1]).all()
+    assert len(np.unique(graph.edges, axis=0)) == len(graph.edges)
+    low = (graph.edges < vertices // 2).mean()
+    assert abs(low - 0.5) < 0.02, "no part of the vertices is favoured"
+
+
+def test_random_graph_extremes():
+    rng = np.random.default_rng(0)
+    assert len(random_graph(20, 0, rng).edges) == 0
+    assert len(random_graph(20, 1, rng).edges) == 190
+    assert len(random_graph(1, 0.5, rng).edges) == 0
+
+
+@pytest.mark.parametrize(("n", "k", "p"), [(20, 10, 0.3), (22, 11, 0.7), (24, 9, 0.95), (6, 3, 0.5)])
+def test_rb_model(n, k, p):
+    """n disjoint k-cliques; between two cliques, edges in portions of s, or all; as many portions as the model says."""
+    a = math.log(k) / math.log(n)
+    s = int(p * n ** (2 * a))
+    rounds = int(-a / math.log(1 - p) * n * math.log(n) - 1)
+    graph = rb_graph(n, k, p, np.random.default_rng(5))
+    assert graph.vertices == n * k
+    clique = graph.edges // k
+    inside = clique[:, 0] == clique[:, 1]
+    assert inside.sum() == n * k * (k - 1) // 2
+    portions = 0
+    for low, high in itertools.combinations(range(n), 2):
+        between = int(((clique[:, 0] == low) & (clique[:, 1] == high)).sum())
+        assert between % s == 0 or between == k * k
+        portions += between // s if between < k * k else 0
+    assert 0 < portions <= rounds
+    assert (~inside).sum() <= rounds * s
+
+
+@pytest.mark.parametrize(("value", "pair"), [(50, (50, 50)), ("50-60", (50, 60)), ((5, 6), (5, 6)), ([7, 7], (7, 7))])
+def test_ranges(value, pair):
+    assert whole_range(value, "vertices", 1) == pair
+
+
+@pytest.mark.parametrize("value", [0, "many", "5-", "9-5", (1, 2, 3), 2.5, True, None])
+def test_bad_ranges(value):
+    with pytest.raises(ValueError, match="vertices must be"):
+        whole_range(value, "vertices", 1)
