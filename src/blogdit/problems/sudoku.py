@@ -67,7 +67,7 @@ def build(puzzle: Any, name: str = "") -> Instance:
     wrong = (digits < 0) | (digits > box**2)
     if wrong.any():
         at = int(np.argmax(wrong))
-        found = SYMBOLS[digits[at] - 1] if isinstance(puzzle, str) else digits[at]
+        found = f"{digits[at]}" + (f" ({SYMBOLS[digits[at] - 1]})" if 9 < digits[at] <= len(SYMBOLS) else "")
         raise ValueError(f"digits of a {box**2}x{box**2} Sudoku go up to {box**2}, got {found} in {board(box)[3][at]}")
     sizes, houses, positions, names = board(box)
     _refuse_conflict(digits, houses, names)

@@ -1,0 +1,123 @@
+"""The architecture as a table: which module may import which. Data flows one way."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "blogdit"
+
+# A module may import what its row names; a package stands for all its modules. `errors` is allowed everywhere.
+CORE = {"constraints", "csp"}
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "constraints": set(),
+    "csp": {"constraints"},
+    "result": CORE,
+    "problems": CORE,
+    "formats": {*CORE, "result", "problems"},
+    "relations": CORE,
+    "batch": {*CORE, "relations"},
+    "energy": {"batch"},
+    "attention": {"batch"},
+    "denoiser": {"attention", "batch", "relations"},
+    "noise": set(),
+    "blocks": {"batch", "energy", "noise"},
+    "chain": {"batch", "blocks", "denoiser", "noise"},
+    "checkpoint": {"blocks", "chain", "denoiser"},
+    "datasets": {*CORE, "formats", "problems"},
+    "baselines": {*CORE, "result", "problems", "batch", "energy"},
+}
+METHOD = {"batch", "blocks", "chain", "checkpoint", "denoiser", "energy", "noise"}
+MAY_IMPORT |= {
+    "solver": {*CORE, *METHOD, "result", "problems", "formats"},
+    "recipe": {*METHOD, "problems"},
+    "runlog": {"checkpoint"},
+    "training": {*CORE, *METHOD, "datasets", "formats", "problems", "recipe", "runlog"},
+}
+MAY_IMPORT["api"] = set(MAY_IMPORT) - {"baselines"}
+# The edge of the program may import everything.
+EDGE = {"__init__", "__main__", "cli", "commands", "integrations", "bench", "plots", "web"}
+
+
+def modules() -> dict[str, list[Path]]:
+    """Top-level modules and packages of the source, with their files."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        found.setdefault(path.relative_to(SOURCE).parts[0].removesuffix(".py"), []).append(path)
+    return found
+
+
+def imported(path: Path) -> set[str]:
+    """The top-level modules of blogdit that a file imports anywhere, but not those only its annotations need."""
+    found: set[str] = set()
+    todo: list[ast.AST] = [ast.parse(path.read_text())]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        todo += ast.iter_child_nodes(node)
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            names = [f"{node.module}.{name}" for name in names]
+        found |= {name.split(".")[1] for name in names if name.startswith("blogdit.")}
+    return found
+
+
+@pytest.mark.parametrize("module", sorted(set(modules()) - EDGE))
+def test_imports_follow_the_table(module):
+    assert module in MAY_IMPORT, "a new module needs a row in the table"
+    for path in modules()[module]:
+        extra = imported(path) - MAY_IMPORT[module] - {"errors", module, "__version__"}
+        assert not extra, f"{path.relative_to(SOURCE)} imports {', '.join(sorted(extra))}"
+
+
+@pytest.mark.parametrize("module", ["errors", "constraints", "csp", "result"])
+def test_the_core_needs_numpy_alone(module):
+    allowed = {*sys.stdlib_module_names, "numpy", "blogdit"}
+    for node in ast.walk(ast.parse((SOURCE / f"{module}.py").read_text())):
+        if isinstance(node, ast.Import):
+            assert {alias.name.split(".")[0] for alias in node.names} <= allowed
+        elif isinstance(node, ast.ImportFrom):
+            assert (node.module or "").split(".")[0] in allowed
+
+
+def test_files_stay_readable():
+    for paths in modules().values():
+        for path in paths:
+            assert len(path.read_text().splitlines()) <= 420, path
+
+
+def test_import_is_fast_and_loads_nothing():
+    """`import blogdit` takes < 0.3 s (best of three) and loads neither torch nor numpy; all its names exist."""
+    code = (
+        "import sys, time; start = time.perf_counter(); import blogdit; seconds = time.perf_counter() - start;"
+        "assert not {'torch', 'numpy', 'networkx', 'typer'} & set(sys.modules); print(seconds)"
+    )
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(3)]
+    assert min(float(run.stdout) for run in runs) < 0.3
+
+
+def test_public_names():
+    import blogdit
+
+    for name in blogdit.__all__:
+        assert getattr(blogdit, name) is not None
+        assert name in dir(blogdit)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = blogdit.nothing
+    assert (SOURCE / "py.typed").exists()
+
+
+def test_version_is_stated_once_more_only_in_pyproject():
+    import tomllib
+
+    import blogdit
+
+    project = tomllib.loads((SOURCE.parent.parent / "pyproject.toml").read_text())["project"]
+    assert project["version"] == blogdit.__version__
