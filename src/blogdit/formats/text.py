@@ -27,7 +27,10 @@ class Lines:
 
     def __iter__(self) -> Iterator[str]:
         """The remaining lines, without their ends; `number` is that of the line handed out last."""
-        while (line := self._ahead.pop(0) if self._ahead else self._read()) is not None:
+        while True:
+            line = self._ahead.pop(0) if self._ahead else self._read()
+            if line is None:
+                return
             self.number += 1
             yield line
 
@@ -36,6 +39,13 @@ class Lines:
         while len(self._ahead) < count and (line := self._read()) is not None:
             self._ahead.append(line)
         return self._ahead[:count]
+
+    def take(self, count: int) -> list[str]:
+        """The next lines, at most `count`."""
+        block = self.peek(count)
+        del self._ahead[:count]
+        self.number += len(block)
+        return block
 
     def error(self, message: str, line: int | None = None) -> InputError:
         return InputError(message, self.path, line or self.number or None)
