@@ -34,6 +34,7 @@ class DenoiserConfig:
     ffn_factor: int = 2
     relation: Literal["learned", "fixed", "neighbours"] = "learned"
     relation_bias: float = -1.0  # c at the start ("learned") or for good ("fixed")
+    edge_features: bool = False  # learn how weights and kinds of relations bias attention; for weighted problems
     position_dims: int = 0  # dimensions of the grid that variables lie on; 0: variables have no place
     codes: Literal["random", "learned"] = "random"  # "learned": a table of max_values codes, the paper's K-sized layers
     max_values: int = 0
@@ -92,7 +93,7 @@ class Layer(nn.Module):
         rows, count, _ = h.shape
         q, k, v = self.qkv(self.attention_norm(h)).view(rows, count, 3, self.heads, -1).unbind(2)
         h = h + self.attention_out(attend(q, k, v, bias).reshape(rows, count, -1))
-        return h + self.ffn_out(functional.gelu(self.ffn_in(self.ffn_norm(h))))
+        return h + self.ffn_out(functional.relu(self.ffn_in(self.ffn_norm(h))))
 
 
 class Denoiser(nn.Module):
@@ -104,7 +105,8 @@ class Denoiser(nn.Module):
         self.feature_in = nn.Linear(VALUE_FEATURES, dim, bias=False)
         self.in_block = nn.Parameter(torch.randn(dim) * 0.02)
         self.is_given = nn.Parameter(torch.randn(dim) * 0.02)
-        self.relation_weights = nn.Parameter(torch.zeros(RELATION_FEATURES, config.heads))
+        # Attention without a learnt bias is several times faster, so only what a problem needs is learnt.
+        self.relation_weights = nn.Parameter(torch.zeros(RELATION_FEATURES, config.heads), config.edge_features)
         # c = -softplus(u) <= 0
         start = math.log(math.expm1(max(-config.relation_bias, 1e-3)))
         self.unrelated = nn.Parameter(torch.full((config.heads,), start), config.relation == "learned")

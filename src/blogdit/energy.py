@@ -7,6 +7,7 @@ A relaxed assignment x is (R, M, K) with rows on the simplex. Every penalty phi 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -15,6 +16,7 @@ from torch.nn import functional
 from blogdit.batch import Batch, PairTerms, ScopeTerms
 
 KINDS = ("not_equal", "conflict", "all_different", "linear", "count", "table")
+AllDifferentForm = Literal["counts", "pairs"]
 OPTIMISATION_WEIGHT = 1.01  # lambda where an objective competes with the constraints
 
 
@@ -60,13 +62,25 @@ def _outside(total: Tensor, bounds: Tensor) -> Tensor:
     return functional.relu(total - bounds[..., 1]) + functional.relu(bounds[..., 0] - total)
 
 
-def penalties(x: Tensor, batch: Batch) -> dict[str, Tensor]:
+def _all_different(x: Tensor, batch: Batch, form: AllDifferentForm) -> Tensor:
+    """With c_k = sum_i x_ik, how often value k occurs in a scope, (R, G, S):
+
+    - "counts": sum_k max(0, c_k - 1), and where the scope is as long as its domain also sum_k max(0, 1 - c_k), which
+      makes sum_k |1 - c_k|, the paper's penalty. It is zero on uniform rows.
+    - "pairs": sum over pairs i < j of sum_k x_ik x_jk = 1/2 sum_k (c_k^2 - sum_i x_ik^2), the expected number of
+      equal pairs if rows are drawn independently. It is linear in each row, so hedging never pays.
+    """
+    terms = batch.structure.all_different
+    counts = occurrences(x, batch, terms)
+    if form == "pairs":
+        return 0.5 * (counts**2 - occurrences(x**2, batch, terms)).sum(-1)
+    required = torch.arange(x.shape[2], device=x.device) < terms.bounds[..., :1]  # (G, S, K)
+    return (functional.relu(counts - 1) + functional.relu(1 - counts) * required).sum(-1)
+
+
+def penalties(x: Tensor, batch: Batch, form: AllDifferentForm = "counts") -> dict[str, Tensor]:
     """phi_j of every constraint, by kind: (R, G, number of constraints)."""
     s = batch.structure
-    # AllDifferent: sum_k max(0, c_k - 1), and where the scope is as long as its domain also sum_k max(0, 1 - c_k).
-    counts = occurrences(x, batch, s.all_different)
-    required = torch.arange(x.shape[2], device=x.device) < s.all_different.bounds[..., :1]  # (G, S, K)
-    different = (functional.relu(counts - 1) + functional.relu(1 - counts) * required).sum(-1)
 
     numbers = torch.arange(x.shape[2], device=x.device, dtype=x.dtype)
     expected = (_at_variables(x, batch, s.linear.variables) @ numbers) * s.linear.data
@@ -83,7 +97,7 @@ def penalties(x: Tensor, batch: Batch) -> dict[str, Tensor]:
     return {
         "not_equal": same_value(x, batch, s.not_equal) * s.not_equal.weights,
         "conflict": both_values(x, batch, s.conflict) * s.conflict.weights,
-        "all_different": different,
+        "all_different": _all_different(x, batch, form),
         "linear": _outside(linear, s.linear.bounds),
         "count": _outside(count, s.count.bounds),
         "table": functional.relu(1 - allowed) * s.table.real,
@@ -108,11 +122,13 @@ def penalty_weights(batch: Batch, weights: Mapping[str, float] | None = None) ->
     return {kind: (weights or {}).get(kind, default) for kind in KINDS}
 
 
-def energy(x: Tensor, batch: Batch, weights: Mapping[str, float] | None = None) -> Tensor:
+def energy(
+    x: Tensor, batch: Batch, weights: Mapping[str, float] | None = None, form: AllDifferentForm = "counts"
+) -> Tensor:
     """H of each chain, (R, G)."""
     factors = penalty_weights(batch, weights)
     total = objective(x, batch) if batch.optimisation else x.new_zeros(x.shape[0], batch.groups)
-    for kind, phi in penalties(x, batch).items():
+    for kind, phi in penalties(x, batch, form).items():
         if phi.shape[-1]:
             total = total + factors[kind] * phi.sum(-1)
     return total

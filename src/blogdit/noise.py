@@ -96,7 +96,8 @@ def value_codes(values: int, dim: int, generator: torch.Generator) -> Tensor:
     """Random codes (K, dim) of length sqrt(dim) on the CPU, orthogonal as far as dim allows. Row k depends on the rows
     before it only, so a larger K adds rows and changes none."""
     blocks = []
-    for _ in range(0, values, dim):
-        frame, upper = torch.linalg.qr(torch.randn(dim, dim, generator=generator))
+    for start in range(0, values, dim):
+        rows = torch.randn(min(dim, values - start), dim, generator=generator)
+        frame, upper = torch.linalg.qr(rows.T)
         blocks.append((frame * upper.diagonal().sign()).T)  # the sign makes the frame uniformly distributed
-    return torch.cat(blocks)[:values] * math.sqrt(dim)
+    return torch.cat(blocks) * math.sqrt(dim)

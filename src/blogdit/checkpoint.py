@@ -1,0 +1,111 @@
+"""Models on disk: safetensors with the configuration and the provenance in the header. Data, never pickles."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from blogdit.blocks import Schedule
+from blogdit.chain import ChainConfig
+from blogdit.denoiser import Denoiser, DenoiserConfig
+from blogdit.errors import InputError
+
+FORMAT = "blogdit-model"
+VERSION = 1
+
+
+@dataclass
+class Model:
+    """A trained denoiser, the chain it was trained for, and where it comes from."""
+
+    problem: str
+    denoiser: Denoiser
+    chain: ChainConfig
+    name: str = ""
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> None:
+    """Write atomically: whoever reads `path`, at any moment, finds the old file or the whole new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = safetensors.torch.save(
+        {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()},
+        metadata={"blogdit": json.dumps(header)},
+    )
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with open(partial, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def read_tensors(path: Path, format_name: str, version: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and header of a file that `write_tensors` wrote, or an InputError that says what is wrong with it."""
+    if path.is_dir():
+        raise InputError("is a folder, expected a model file (.safetensors)", path)
+    if not path.exists():
+        raise InputError("no such file", path)
+    try:
+        with safetensors.safe_open(str(path), framework="pt") as file:
+            header_text = (file.metadata() or {}).get("blogdit")
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"not a complete safetensors file ({error})", path) from None
+    if header_text is None:
+        raise InputError("a safetensors file, but not one of blogdit's (it has no blogdit header)", path)
+    header = json.loads(header_text)
+    if header.get("format") != format_name:
+        raise InputError(f"holds {header.get('format')!r}, expected {format_name!r}", path)
+    if header["version"] > version:
+        raise InputError(
+            f"has format version {header['version']}, this blogdit reads up to {version}: upgrade blogdit", path
+        )
+    return tensors, header
+
+
+def chain_from_dict(data: Mapping[str, Any]) -> ChainConfig:
+    given = dict(data)
+    return ChainConfig(schedule=Schedule(**given.pop("schedule")), prior_bias=tuple(given.pop("prior_bias")), **given)
+
+
+def save_model(path: str | Path, model: Model, weights: Mapping[str, Tensor] | None = None, half: bool = False) -> None:
+    """`weights` replaces the denoiser's own (the averaged ones, say); `half` stores bfloat16."""
+    tensors = dict(model.denoiser.state_dict() if weights is None else weights)
+    if half:
+        tensors = {name: t.bfloat16() if t.is_floating_point() else t for name, t in tensors.items()}
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "problem": model.problem,
+        "denoiser": asdict(model.denoiser.config),
+        "chain": asdict(model.chain),
+        "provenance": dict(model.provenance),
+    }
+    write_tensors(Path(path), tensors, header)
+
+
+def load_model(path: str | Path) -> Model:
+    path = Path(path)
+    tensors, header = read_tensors(path, FORMAT, VERSION)
+    try:
+        denoiser = Denoiser(DenoiserConfig(**header["denoiser"]))
+        denoiser.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
+        chain = chain_from_dict(header["chain"])
+        problem, provenance = header["problem"], header["provenance"]
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"weights and configuration do not fit each other ({reason})", path) from None
+    return Model(problem, denoiser.eval(), chain, path.stem, provenance)

@@ -1,0 +1,350 @@
+"""Training without labels: unroll the chain, minimise energy - tau * entropy + tau * noise matching (Equation 5).
+
+`Trainer` holds everything that a run is made of; `run` is the loop. Its state goes to disk atomically every few
+minutes, and a resumed run continues as if it had not been interrupted (bit for bit on a CPU).
+"""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from blogdit import runlog
+from blogdit.batch import Batch, collate
+from blogdit.blocks import Selector, decode
+from blogdit.chain import ChainConfig, prior, unroll
+from blogdit.checkpoint import Model, load_model, save_model
+from blogdit.csp import Instance
+from blogdit.denoiser import Denoiser
+from blogdit.energy import energy, one_hot
+from blogdit.errors import InputError
+from blogdit.noise import GeneratorNoise, Noise, value_codes
+from blogdit.problems import family
+from blogdit.recipe import Recipe
+
+MAX_BAD_STEPS = 20  # NaN updates in a row before training gives up
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long to train: a number of updates, or minutes summed over all resumed stretches."""
+
+    updates: int | None = None
+    minutes: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.updates is None) == (self.minutes is None):
+            raise ValueError("give either updates or minutes")
+        if (self.updates or self.minutes or 0) <= 0:
+            raise ValueError(f"the training budget must be positive, got {self.updates or self.minutes}")
+
+    def spent(self, updates: int, seconds: float) -> float:
+        """The share of the budget that is used up."""
+        return updates / self.updates if self.updates else seconds / (60 * (self.minutes or 1))
+
+
+class TrainingLoss(nn.Module):
+    """The loss of a stretch of chains as one module, so that several processes can share its gradient."""
+
+    def __init__(self, denoiser: Denoiser, recipe: Recipe, compiled: bool):
+        super().__init__()
+        self.denoiser, self.recipe = denoiser, recipe
+        self.call: Callable[..., Any] = torch.compile(denoiser, dynamic=False) if compiled else denoiser
+
+    def forward(
+        self, batch: Batch, logits: Tensor, progress: Tensor, codes: Tensor, noise: Noise, tau: float
+    ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+        config = self.recipe.training
+        context = self.denoiser.context(batch, codes)
+        selector = Selector(config.selector, batch)
+        end = unroll(self.call, context, batch, logits, progress, self.recipe.chain, selector, noise)
+        x = end.logits.masked_fill(~batch.domain, float("-inf")).softmax(-1)
+        h = energy(x, batch, form=config.all_different).mean()
+        spread, matching = end.entropy.mean(), end.noise_matching.mean()
+        loss = h + tau * matching - (tau * spread if config.entropy else 0.0)
+        terms = {"loss": loss, "energy": h, "entropy": spread, "noise_matching": matching, "share": end.block_share}
+        return loss, end.logits.detach(), {name: term.detach() for name, term in terms.items()}
+
+
+@dataclass
+class Chains:
+    """Chains that training continues from update to update: which instance each works on, how far it is, where."""
+
+    index: Tensor  # (B,) places in the pool
+    age: Tensor  # (B,) reverse steps done
+    logits: Tensor  # (R, M, K)
+
+
+@dataclass
+class Progress:
+    """What a run has done so far; JSON in the state file."""
+
+    updates: int = 0
+    seconds: float = 0.0
+    bad_steps: int = 0
+    best_score: float = -math.inf
+    best_update: int = 0
+
+
+@dataclass
+class Data:
+    """Training and validation instances; the second never trains, the first never chooses."""
+
+    training: Sequence[Instance]
+    validation: Sequence[Instance]
+    sources: dict[str, str] = field(default_factory=dict)
+
+
+def generated_data(recipe: Recipe, seed: int) -> Data:
+    """Instances from the family's generator; training and validation come from different seeds."""
+    make, config = family(recipe.problem).make, recipe.training
+    rngs = [np.random.default_rng([seed, part]) for part in (0, 1)]
+    return Data(
+        make(config.pool, rngs[0], **recipe.generator),
+        make(config.validation, rngs[1], **recipe.generator),
+        {"training": "generated", "validation": "generated"},
+    )
+
+
+def learning_rate(recipe: Recipe, updates: int, spent: float) -> float:
+    """Linear warm-up, then a cosine down to final_rate."""
+    config = recipe.training
+    warm = min(1.0, (updates + 1) / max(config.warmup, 1))
+    cosine = 0.5 * (1 + math.cos(math.pi * min(spent, 1.0)))
+    return config.learning_rate * warm * (config.final_rate + (1 - config.final_rate) * cosine)
+
+
+def temperature(recipe: Recipe, spent: float) -> float:
+    """tau falls linearly to its floor."""
+    config = recipe.training
+    left = max(0.0, 1 - spent / config.tau_share)
+    return config.tau_floor + max(config.tau_start - config.tau_floor, 0.0) * left
+
+
+@torch.no_grad()
+def validate(
+    model: Denoiser, instances: Sequence[Instance], chain: ChainConfig, steps: int, selector: str, device: torch.device
+) -> dict[str, float]:
+    """Short chains with the given weights. Satisfaction problems: share of instances with zero discrete energy at any
+    step, and at the last; optimisation problems: the mean of the lowest energy seen. `score` is larger when better."""
+    generator = torch.Generator(device).manual_seed(0)
+    batch, noise = collate(instances).to(device), GeneratorNoise(generator)
+    codes = value_codes(batch.values, model.config.dim, torch.Generator().manual_seed(0)).to(device)
+    context, pick = model.context(batch, codes), Selector(selector, batch)  # type: ignore[arg-type]
+    logits = prior(batch, chain, noise)
+    best = torch.full((batch.rows, batch.groups), math.inf, device=device)
+    for step in range(steps):
+        done = torch.full((1, batch.chains, batch.size), step / steps, device=device)
+        logits = unroll(model, context, batch, logits, done, chain, pick, noise).logits
+        last = energy(one_hot(decode(logits, batch), batch), batch)
+        best = torch.minimum(best, last)
+    if batch.optimisation:
+        return {"score": -best.mean().item(), "energy": best.mean().item(), "last_energy": last.mean().item()}
+    solved, at_last = (best == 0).float().mean().item(), (last == 0).float().mean().item()
+    return {"score": solved, "solved": solved, "solved_at_last": at_last}
+
+
+class Trainer:
+    """A training run. Build it, `load` a state or not, then `run`."""
+
+    def __init__(self, recipe: Recipe, data: Data, budget: Budget, seed: int = 0, device: str = "cpu"):
+        self.recipe, self.data, self.budget, self.seed = recipe, data, budget, seed
+        self.device, self.progress = torch.device(device), Progress()
+        self.rank, self.world = (
+            (distributed.get_rank(), distributed.get_world_size()) if distributed.is_initialized() else (0, 1)
+        )
+        config, cuda = recipe.training, self.device.type == "cuda"
+        if config.batch_size % self.world:
+            raise ValueError(f"batch_size must be a multiple of {self.world} processes, got {config.batch_size}")
+        with torch.random.fork_rng(devices=[]):  # the initialisation of torch's layers takes no generator
+            torch.manual_seed(seed)
+            self.denoiser = Denoiser(recipe.denoiser).to(self.device)
+        self.average = {name: p.detach().clone() for name, p in self.denoiser.state_dict().items()}
+        compiled = config.compile == "yes" or (config.compile == "auto" and cuda)
+        self.loss: nn.Module = TrainingLoss(self.denoiser, recipe, compiled)
+        if self.world > 1:
+            self.loss = DistributedDataParallel(self.loss)
+        self.parameters = [p for p in self.denoiser.parameters() if p.requires_grad]
+        self.optimizer = torch.optim.AdamW(
+            self.parameters, lr=config.learning_rate, weight_decay=config.weight_decay, betas=(0.9, 0.98), fused=cuda
+        )
+        self.bfloat16 = config.precision == "bfloat16" or (config.precision == "auto" and cuda)
+        self.host = torch.Generator().manual_seed(seed + 1)  # instances and codes, the same in every process
+        self.noise = GeneratorNoise(torch.Generator(self.device).manual_seed(seed + 2), (self.rank, self.world))
+        self.pool = collate(data.training).to(self.device)
+        self.chains = self._first_chains()
+        self.consecutive_bad = 0
+
+    # -- one update ------------------------------------------------------------------------------------------------
+
+    def _draw_instances(self) -> Tensor:
+        """Instances for every chain of this process, out of a draw that all processes share."""
+        size = self.recipe.training.batch_size
+        whole = torch.randint(len(self.data.training), (size,), generator=self.host)
+        return whole.view(self.world, -1)[self.rank].to(self.device)
+
+    def _first_chains(self) -> Chains:
+        index = self._draw_instances()
+        # Chains start with different ages, so that an update sees all parts of a horizon.
+        stages = self.recipe.training.horizon // self.recipe.training.unroll
+        ages = torch.randint(stages, (self.recipe.training.batch_size,), generator=self.host)
+        age = ages.view(self.world, -1)[self.rank].to(self.device) * self.recipe.training.unroll
+        return Chains(index, age, prior(self.pool.take(index), self.recipe.chain, self.noise))
+
+    def _restart_old_chains(self) -> Batch:
+        """Chains at the end of their horizon get a new instance and begin from the prior."""
+        chains, old = self.chains, self.chains.age >= self.recipe.training.horizon
+        chains.index = torch.where(old, self._draw_instances(), chains.index)
+        chains.age = torch.where(old, 0, chains.age)
+        batch = self.pool.take(chains.index)
+        start = batch.per_instance(prior(batch, self.recipe.chain, self.noise))
+        chains.logits = batch.lay(torch.where(old[:, None, None], start, batch.per_instance(chains.logits)))
+        return batch
+
+    def update(self) -> dict[str, float]:
+        """One gradient step; returns the log record's numbers."""
+        recipe, config, done = self.recipe, self.recipe.training, self.progress
+        spent = self.budget.spent(done.updates, done.seconds)
+        rate, tau = learning_rate(recipe, done.updates, spent), temperature(recipe, spent)
+        batch = self._restart_old_chains()
+        steps = torch.arange(config.unroll, device=self.device)[:, None, None]
+        progress = (self.chains.age + steps) / max(config.horizon - 1, 1)  # (unroll, 1, B)
+        codes = value_codes(batch.values, recipe.denoiser.dim, self.host).to(self.device)
+        autocast: AbstractContextManager[Any] = nullcontext()
+        if self.bfloat16:
+            autocast = torch.autocast(self.device.type, torch.bfloat16)
+        with autocast:
+            loss, logits, terms = self.loss(batch, self.chains.logits, progress, codes, self.noise, tau)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(self.parameters, config.clip, foreach=True)
+        numbers = torch.stack([*terms.values(), norm]).tolist()  # the one moment when the host waits for the device
+        record = dict(zip([*terms, "gradient_norm"], numbers, strict=True)) | {"tau": tau, "learning_rate": rate}
+        if math.isfinite(record["loss"]) and math.isfinite(record["gradient_norm"]):
+            for group in self.optimizer.param_groups:
+                group["lr"] = rate
+            self.optimizer.step()
+            self._update_average()
+            self.chains.logits, self.chains.age = logits, self.chains.age + config.unroll
+            self.consecutive_bad = 0
+        else:
+            self._skip_bad_step(record)
+        done.updates += 1
+        return record
+
+    @torch.no_grad()
+    def _update_average(self) -> None:
+        """Exponential moving average, with a shorter memory at the start."""
+        keep = min(self.recipe.training.ema, (1 + self.progress.updates) / (10 + self.progress.updates))
+        names, weights = zip(*self.denoiser.state_dict().items(), strict=True)
+        torch._foreach_lerp_([self.average[name] for name in names], list(weights), 1 - keep)
+
+    def _skip_bad_step(self, record: dict[str, float]) -> None:
+        """Leave the weights alone and begin all chains again, since their logits may hold the NaN."""
+        self.progress.bad_steps += 1
+        self.consecutive_bad += 1
+        self.chains.age.fill_(self.recipe.training.horizon)
+        if self.consecutive_bad >= MAX_BAD_STEPS:
+            raise InputError(
+                f"training diverged: {MAX_BAD_STEPS} updates in a row without a finite loss "
+                f"(last loss {record['loss']}, gradient norm {record['gradient_norm']}); lower learning_rate or clip"
+            )
+
+    # -- the loop --------------------------------------------------------------------------------------------------
+
+    def run(self, out: Path, pause_after: float | None = None, save_every: float = 120.0) -> Iterator[dict[str, Any]]:
+        """Train until the budget is spent, or for `pause_after` minutes; yields each log record after writing it.
+
+        Files in `out`: `state.safetensors` (to resume), `best.safetensors` and `last.safetensors` (models with the
+        averaged weights), `log.jsonl`.
+        """
+        began, before = time.monotonic(), self.progress.seconds
+        saved = began
+        with runlog.Log(out, self.progress.updates, enabled=self.rank == 0) as log:
+            while self._spent() < 1:
+                record: dict[str, Any] = {"update": self.progress.updates + 1, **self.update()}
+                self.progress.seconds = before + time.monotonic() - began
+                record |= {"seconds": round(self.progress.seconds, 3), "bad_steps": self.progress.bad_steps}
+                paused = pause_after is not None and time.monotonic() - began > 60 * pause_after
+                ending = self._spent() >= 1 or paused
+                if ending or self.progress.updates % self.recipe.training.validate_every == 0:
+                    record |= self._validate(out)
+                log.write(record)
+                if ending or time.monotonic() - saved > save_every:
+                    self.save(out)
+                    saved = time.monotonic()
+                yield record
+                if paused:
+                    return
+
+    def _spent(self) -> float:
+        share = self.budget.spent(self.progress.updates, self.progress.seconds)
+        if self.world > 1:  # the processes' clocks differ; they must agree on when to stop
+            agreed = torch.tensor([share], device=self.device)
+            distributed.broadcast(agreed, 0)
+            share = agreed.item()
+        return share
+
+    def _validate(self, out: Path) -> dict[str, float]:
+        """Score the averaged weights; keep them if they are the best so far."""
+        config = self.recipe.training
+        if self.rank:
+            return {}
+        own = {name: value.detach().clone() for name, value in self.denoiser.state_dict().items()}
+        self.denoiser.load_state_dict(self.average)
+        scores = validate(
+            self.denoiser, self.data.validation, self.recipe.chain, config.validation_steps,
+            config.validation_selector, self.device,
+        )  # fmt: skip
+        self.denoiser.load_state_dict(own)
+        if scores["score"] > self.progress.best_score:
+            self.progress.best_score, self.progress.best_update = scores["score"], self.progress.updates
+            save_model(out / "best.safetensors", self.model(scores), self.average)
+        save_model(out / "last.safetensors", self.model(scores), self.average)
+        return scores
+
+    def model(self, scores: dict[str, float] | None = None) -> Model:
+        """The network with its provenance."""
+        device = torch.cuda.get_device_name() if self.device.type == "cuda" else "CPU"
+        provenance = {
+            "recipe": self.recipe.to_dict(),
+            "data": self.data.sources,
+            "updates": self.progress.updates,
+            "minutes": round(self.progress.seconds / 60, 2),
+            "device": device,
+            "seed": self.seed,
+            "commit": _commit(),
+            "validation": scores or {},
+        }
+        return Model(self.recipe.problem, self.denoiser, self.recipe.chain, self.recipe.problem, provenance)
+
+    # -- state on disk ---------------------------------------------------------------------------------------------
+
+    def save(self, out: Path) -> None:
+        runlog.save_state(out / runlog.STATE, self)
+
+    def load(self, out: Path) -> None:
+        runlog.load_state(out / runlog.STATE, self)
+
+
+def _commit() -> str:
+    """The commit of the source tree, if it is one."""
+    try:
+        command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=5).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+
+
+__all__ = ["Budget", "Data", "Trainer", "generated_data", "load_model", "validate"]
