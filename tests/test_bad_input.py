@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
+import os
 import random
+import threading
 
 import networkx as nx
 import numpy as np
@@ -136,6 +138,16 @@ def test_not_a_file(tmp_path):
         formats.read(tmp_path / "nothing.txt")
     with pytest.raises(InputError, match="no such file"):
         formats.read_solutions(tmp_path / "nothing.txt", [])
+
+
+def test_a_pipe_is_as_good_as_a_file(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for content in (NINE.encode(), gzip.compress(NINE.encode()), lzma.compress(NINE.encode())):
+        writer = threading.Thread(target=pipe.write_bytes, args=(content,))
+        writer.start()
+        assert sudoku.text(formats.read(pipe)[0]) == NINE
+        writer.join()
 
 
 @pytest.mark.parametrize(("suffix", "content"), [

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import itertools
+import pickle
 import time
 import tracemalloc
 
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 from blogdit.constraints import AllDifferent, NotEqual
 from blogdit.csp import Instance, Objective
+from blogdit.formats import to_json
 
 
 @settings(max_examples=100, deadline=None)
@@ -101,9 +104,22 @@ def test_instances_do_not_change():
     assert instance.givens == {0: 1}
     with pytest.raises(dataclasses.FrozenInstanceError):
         instance.name = "other"
+    with pytest.raises(TypeError):
+        instance.givens[1] = 0
+    group, objective = NotEqual([[0, 1]]), Objective("maximize")
+    for holder, name in ((group, "pairs"), (objective, "sense"), (AllDifferent([[0, 1]]).scopes, "variables")):
+        with pytest.raises(AttributeError, match="cannot be changed"):
+            setattr(holder, name, None)
     for array in (instance.domain_sizes, instance.is_given, instance.given_values):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
+
+
+def test_instances_can_be_pickled_and_copied():
+    instance = Instance(np.array([2, 3]), (NotEqual([[0, 1]]),), Objective("maximize", [[0, 1]], [2]), {0: 1}, "p", "n")
+    for twin in (pickle.loads(pickle.dumps(instance)), copy.deepcopy(instance)):
+        assert to_json(twin) == to_json(instance)
+        assert twin.verify([1, 1]).violated == 1
 
 
 def test_a_million_edges():

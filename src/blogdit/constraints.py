@@ -66,7 +66,16 @@ def check_range(array: IntArray, low: int, high: int | IntArray, name: str) -> N
         raise ValueError(f"{name} must lie in {low}..{limit - 1}, got {array[wrong][0]}")
 
 
-class Scopes:
+class WriteOnce:
+    """An object whose attributes cannot be replaced once they are set."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__:
+            raise AttributeError(f"{type(self).__name__}.{name} cannot be changed; build a new one")
+        super().__setattr__(name, value)
+
+
+class Scopes(WriteOnce):
     """Lists of variables of different lengths: list j is `variables[offsets[j]:offsets[j + 1]]`."""
 
     def __init__(self, scopes: npt.ArrayLike | Sequence[Sequence[int]], name: str = "scopes"):
@@ -112,7 +121,7 @@ class Scopes:
         return sums
 
 
-class Constraint(ABC):
+class Constraint(WriteOnce, ABC):
     """A group of constraints of one kind."""
 
     kind: ClassVar[str]

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from blogdit.constraints import Constraint, IntArray, check_range, integers, reals, require_two_variables
+from blogdit.constraints import Constraint, IntArray, WriteOnce, check_range, integers, reals, require_two_variables
 
 MOST_VALUES = 1 << 31  # of one variable: keeps the integer arithmetic of the checks within 64 bits
 Sense = Literal["minimize", "maximize"]
 _Broken = tuple[str, Callable[[int], Any], IntArray, IntArray]  # kind, scope of an index, indices, amounts
 
 
-class Objective:
+class Objective(WriteOnce):
     """A sum to minimise or maximise, of three kinds of weighted terms:
 
     - `unary`: rows (i, a), earned where x_i = a;
@@ -154,10 +155,17 @@ class Instance:
             "positions": positions,
             "is_given": is_given,
             "given_values": given_values,
-            "givens": dict(self.givens),
+            "givens": MappingProxyType(dict(self.givens)),
+            "labels": tuple(self.labels) if isinstance(self.labels, list) else self.labels,
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle and copy, which know no read-only dict: built again from what it was built from."""
+        givens = dict(self.givens)
+        arguments = (self.domain_sizes, self.constraints, self.objective, givens, self.problem, self.name)
+        return Instance, (*arguments, self.positions, self.labels)
 
     @property
     def size(self) -> int:

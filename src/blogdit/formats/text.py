@@ -76,13 +76,12 @@ def open_lines(path: str | Path) -> Iterator[Lines]:
         raise InputError("is a directory; expected a file", path)
     try:
         raw = path.open("rb")
+        start = raw.peek(len(XZ_MAGIC))  # not read and seek: the path may be a pipe
     except FileNotFoundError:
         raise InputError("no such file", path) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", path) from None
     with raw:
-        start = raw.read(6)
-        raw.seek(0)
         binary: Any = raw
         if start.startswith(GZIP_MAGIC):
             binary = gzip.GzipFile(fileobj=raw)
