@@ -37,6 +37,7 @@ MAY_IMPORT |= {
     "solver": {*CORE, *METHOD, "result", "problems", "formats"},
     "recipe": {*METHOD, "problems"},
     "runlog": {"checkpoint"},
+    "runtime": set(),
     "training": {*CORE, *METHOD, "datasets", "formats", "problems", "recipe", "runlog"},
 }
 MAY_IMPORT["api"] = set(MAY_IMPORT) - {"baselines"}

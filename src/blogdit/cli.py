@@ -14,10 +14,11 @@ import typer
 
 from blogdit.commands.generate import generate
 from blogdit.commands.info import info
+from blogdit.commands.train import train
 from blogdit.commands.verify import verify
 from blogdit.errors import InputError
 
-COMMANDS = (generate, verify, info)
+COMMANDS = (train, generate, verify, info)
 
 app = typer.Typer(
     name="blogdit",

@@ -6,7 +6,6 @@ Every setting has one flat name, so that an ablation is one `--set` away: `entro
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
@@ -100,21 +99,11 @@ def _names(config: type) -> dict[str, Any]:
     return {item.name: item.default for item in fields(config) if item.name != "schedule"}
 
 
-def parse_setting(text: str) -> tuple[str, Any]:
-    """`key=value` with a JSON value; what is not JSON is a word."""
-    key, separator, value = text.partition("=")
-    if not separator or not key:
-        raise ValueError(f"expected key=value, got {text!r}")
-    try:
-        return key.strip(), json.loads(value)
-    except json.JSONDecodeError:
-        return key.strip(), value.strip()
-
-
 def _fit(name: str, value: Any, default: Any) -> Any:
     """The value with the type of the default, or a ValueError."""
-    if isinstance(default, tuple) and isinstance(value, list | tuple):
-        return tuple(float(v) for v in value)
+    if isinstance(default, tuple):  # of numbers; on the command line 0.5,-1
+        parts = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
+        return tuple(float(part) for part in parts)
     if isinstance(default, bool) or isinstance(value, bool):
         good = isinstance(value, bool) and isinstance(default, bool)
     elif isinstance(default, float):

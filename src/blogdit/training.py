@@ -24,7 +24,7 @@ from blogdit import runlog
 from blogdit.batch import Batch, collate
 from blogdit.blocks import Selector, decode
 from blogdit.chain import ChainConfig, prior, unroll
-from blogdit.checkpoint import Model, load_model, save_model
+from blogdit.checkpoint import Model, save_model
 from blogdit.csp import Instance
 from blogdit.denoiser import Denoiser
 from blogdit.energy import energy, one_hot
@@ -106,13 +106,13 @@ class Data:
     sources: dict[str, str] = field(default_factory=dict)
 
 
-def generated_data(recipe: Recipe, seed: int) -> Data:
+def generated_data(recipe: Recipe, seed: int, training: bool = True, validation: bool = True) -> Data:
     """Instances from the family's generator; training and validation come from different seeds."""
     make, config = family(recipe.problem).make, recipe.training
     rngs = [np.random.default_rng([seed, part]) for part in (0, 1)]
     return Data(
-        make(config.pool, rngs[0], **recipe.generator),
-        make(config.validation, rngs[1], **recipe.generator),
+        make(config.pool, rngs[0], **recipe.generator) if training else [],
+        make(config.validation, rngs[1], **recipe.generator) if validation else [],
         {"training": "generated", "validation": "generated"},
     )
 
@@ -312,7 +312,7 @@ class Trainer:
             self.progress.best_score, self.progress.best_update = scores["score"], self.progress.updates
             save_model(out / "best.safetensors", self.model(scores), self.average)
         save_model(out / "last.safetensors", self.model(scores), self.average)
-        return scores
+        return {f"valid_{name}": value for name, value in scores.items()}
 
     def model(self, scores: dict[str, float] | None = None) -> Model:
         """The network with its provenance."""
@@ -345,6 +345,3 @@ def _commit() -> str:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=5).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return "unknown"
-
-
-__all__ = ["Budget", "Data", "Trainer", "generated_data", "load_model", "validate"]

@@ -1,0 +1,47 @@
+"""What a person sees while a long command works; on stderr, one line per event where that is not a terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+
+class TrainingProgress:
+    """A bar with rate, time left, loss and the last validation score."""
+
+    def __init__(self) -> None:
+        self.console = Console(stderr=True)
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+        self.bar = Progress(*columns, console=self.console, disable=not self.console.is_terminal)
+        self.task = self.bar.add_task("training", total=1.0)
+        self.validation = ""
+        self.marks: list[tuple[float, int]] = []
+
+    def show(self, record: dict[str, Any], spent: float) -> None:
+        self.marks = [*self.marks[-50:], (time.monotonic(), record["update"])]
+        (began, first), (now, last) = self.marks[0], self.marks[-1]
+        rate = (last - first) / max(now - began, 1e-9)
+        scored = {name: value for name, value in record.items() if name.startswith("valid_")}
+        if scored:
+            self.validation = " ".join(f"{name} {value:.4g}" for name, value in scored.items())
+        skipped = f"  {record['bad_steps']} NaN steps skipped" if record["bad_steps"] else ""
+        line = (
+            f"update {record['update']}  {rate:.1f}/s  loss {record['loss']:.4g}  tau {record['tau']:.3g}"
+            f"  {self.validation}{skipped}"
+        )
+        if self.console.is_terminal:
+            self.bar.update(self.task, completed=min(spent, 1.0), description=line)
+        if scored:
+            self.console.print(line, highlight=False) if self.console.is_terminal else print(line, file=sys.stderr)
+
+    def __enter__(self) -> TrainingProgress:
+        self.bar.start()
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.bar.stop()
