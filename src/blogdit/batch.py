@@ -110,6 +110,7 @@ class Structure:
     unary: Tensor  # (G, N, K) objective, in minimisation form
     differ: PairTerms  # likewise, earned where two values differ
     pairwise: PairTerms
+    has_objective: Tensor  # (G,)
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class Batch:
     given_values: Tensor  # (B, N)
     shared: bool
     chains: int = 1
-    optimisation: bool = False  # the instances have an objective
+    optimisation: bool = False  # some instance has an objective
 
     @property
     def size(self) -> int:
@@ -370,4 +371,9 @@ def _objective(members: Sequence[Instance], count: int, width: int) -> dict[str,
         unary.append(costs)
         differ.append(rows[0])
         pairwise.append(rows[1])
-    return {"unary": _pad(unary), "differ": _pairs(differ), "pairwise": _pairs(pairwise)}
+    return {
+        "unary": _pad(unary),
+        "differ": _pairs(differ),
+        "pairwise": _pairs(pairwise),
+        "has_objective": torch.tensor([instance.objective is not None for instance in members]),
+    }

@@ -103,7 +103,8 @@ class Selector:
         if self.batch.optimisation:
             costs = move_costs(values, self.batch).masked_fill(~self.batch.domain, float("inf"))
             now = costs.gather(-1, values[..., None]).squeeze(-1)
-            scores = scores + (now - costs.amin(-1)).clamp(min=0)
+            gain = (now - costs.amin(-1)).clamp(min=0)
+            scores = scores + gain * self.batch.structure.has_objective.repeat_interleave(self.batch.variables)
         return scores
 
     def _related(self, rate: Tensor, noise: Noise) -> Tensor:

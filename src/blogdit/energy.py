@@ -113,9 +113,9 @@ def objective(x: Tensor, batch: Batch) -> Tensor:
     return unary + differ + pairwise
 
 
-def penalty_weights(batch: Batch, weights: Mapping[str, float] | None = None) -> dict[str, float]:
-    """lambda for each kind: 1 for satisfaction problems, 1.01 for optimisation problems, unless `weights` says."""
-    default = OPTIMISATION_WEIGHT if batch.optimisation else 1.0
+def penalty_weights(batch: Batch, weights: Mapping[str, float] | None = None) -> dict[str, Tensor | float]:
+    """lambda for each kind: 1 for instances without an objective, 1.01 for those with one, unless `weights` says."""
+    default = torch.where(batch.structure.has_objective, OPTIMISATION_WEIGHT, 1.0)  # (G,)
     unknown = set(weights or {}) - set(KINDS)
     if unknown:
         raise ValueError(f"unknown constraint kind {sorted(unknown)[0]!r}; known: {', '.join(KINDS)}")
@@ -173,5 +173,6 @@ def move_costs(values: Tensor, batch: Batch, weights: Mapping[str, float] | None
     entry (i, k) minus entry (i, x_i) is exactly what changing x_i to k costs."""
     with torch.enable_grad():
         x = one_hot(values, batch).requires_grad_()
-        (gradient,) = torch.autograd.grad(energy(x, batch, weights).sum(), x)
+        total = energy(x, batch, weights).sum() + 0.0 * x.sum()  # without any constraint the energy is a constant
+        (gradient,) = torch.autograd.grad(total, x)
     return gradient.detach()
