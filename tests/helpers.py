@@ -69,7 +69,7 @@ def instances(draw, kinds=tuple(KINDS), objective=None):
 
 
 def zoo() -> list[Instance]:
-    """Hand-made instances of different sizes, domains and kinds; some with an objective, the last without constraints."""
+    """Hand-made instances of different sizes, domains and kinds; two have an objective, the last no constraints."""
     return [
         Instance(
             np.array([3, 3, 3, 2]),
