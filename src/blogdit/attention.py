@@ -42,13 +42,14 @@ def dense_bias(batch: Batch, weights: Tensor, unrelated: Tensor) -> DenseBias:
     pair = (torch.arange(groups, device=batch.device)[:, None] * n + relations.target) * n + relations.source
     # Padding of the list points at a cell of its own behind the last one.
     pair = torch.where(relations.present, pair, groups * n * n).reshape(-1)
-    values = (relations.features @ weights - unrelated.clamp(min=-1e4)).reshape(-1, heads)
-    bias = weights.new_zeros(groups * n * n + 1, heads).index_add(0, pair, values)[:-1]
-    related = torch.zeros(groups * n * n + 1, dtype=torch.bool, device=batch.device)
-    related[pair] = True
-    bias = (bias + unrelated.clamp(min=-1e4)).view(groups, n, n, heads)
+    values = (relations.features @ weights).reshape(-1, heads)
+    bias = weights.new_zeros(groups * n * n + 1, heads).index_add(0, pair, values)[:-1].view(groups, n, n, heads)
+    marked = torch.zeros(groups * n * n + 1, dtype=torch.bool, device=batch.device)
+    marked[pair] = True
+    related = marked[:-1].view(groups, n, n)
+    bias = torch.where(related[..., None], bias, unrelated)
     own = torch.eye(n, dtype=torch.bool, device=batch.device)
-    visible = related[:-1].view(groups, n, n) | own
+    visible = related | own
     # Variables see related ones always, unrelated ones if c is finite, padding never, and themselves without bias.
     visible = visible | (torch.isfinite(unrelated).all() & batch.structure.real[:, None, :])
     bias = torch.where(own[..., None], 0.0, bias)
