@@ -92,12 +92,11 @@ class StreamNoise:
         return torch.sqrt(-2.0 * torch.log(first)) * torch.cos(2 * math.pi * second)
 
 
-def value_codes(values: int, dim: int, generator: torch.Generator) -> Tensor:
-    """Random codes (K, dim) of length sqrt(dim) on the CPU, orthogonal as far as dim allows. Row k depends on the rows
-    before it only, so a larger K adds rows and changes none."""
+def value_codes(sets: int, values: int, dim: int, generator: torch.Generator) -> Tensor:
+    """Sets of random codes (sets, K, dim) of length sqrt(dim) on the CPU, orthogonal as far as dim allows."""
     blocks = []
     for start in range(0, values, dim):
-        rows = torch.randn(min(dim, values - start), dim, generator=generator)
-        frame, upper = torch.linalg.qr(rows.T)
-        blocks.append((frame * upper.diagonal().sign()).T)  # the sign makes the frame uniformly distributed
-    return torch.cat(blocks) * math.sqrt(dim)
+        frames, upper = torch.linalg.qr(torch.randn(sets, dim, min(dim, values - start), generator=generator))
+        signs = upper.diagonal(dim1=-2, dim2=-1).sign()  # they make the frames uniformly distributed
+        blocks.append((frames * signs[:, None, :]).mT)
+    return torch.cat(blocks, 1) * math.sqrt(dim)
