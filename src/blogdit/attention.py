@@ -42,7 +42,7 @@ def dense_bias(batch: Batch, weights: Tensor, unrelated: Tensor) -> DenseBias:
     pair = (torch.arange(groups, device=batch.device)[:, None] * n + relations.target) * n + relations.source
     # Padding of the list points at a cell of its own behind the last one.
     pair = torch.where(relations.present, pair, groups * n * n).reshape(-1)
-    values = (relations.features @ weights).reshape(-1, heads)
+    values = (relations.features @ weights).to(weights.dtype).reshape(-1, heads)  # autocast would make it bfloat16
     bias = weights.new_zeros(groups * n * n + 1, heads).index_add(0, pair, values)[:-1].view(groups, n, n, heads)
     marked = torch.zeros(groups * n * n + 1, dtype=torch.bool, device=batch.device)
     marked[pair] = True
