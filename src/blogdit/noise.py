@@ -93,10 +93,13 @@ class StreamNoise:
 
 
 def value_codes(sets: int, values: int, dim: int, generator: torch.Generator) -> Tensor:
-    """Sets of random codes (sets, K, dim) of length sqrt(dim) on the CPU, orthogonal as far as dim allows."""
+    """Sets of random codes (sets, K, dim) of length sqrt(dim) on the CPU, orthogonal as far as dim allows. Code k
+    depends on those before it only, so a larger K adds codes and changes none."""
     blocks = []
+    width = -(-dim // 16) * 16  # torch draws 16 at a time: whole rows make the first numbers the same for every K
     for start in range(0, values, dim):
-        frames, upper = torch.linalg.qr(torch.randn(sets, dim, min(dim, values - start), generator=generator))
+        rows = torch.randn(min(dim, values - start), sets, width, generator=generator)[..., :dim]
+        frames, upper = torch.linalg.qr(rows.permute(1, 2, 0))
         signs = upper.diagonal(dim1=-2, dim2=-1).sign()  # they make the frames uniformly distributed
         blocks.append((frames * signs[:, None, :]).mT)
     return torch.cat(blocks, 1) * math.sqrt(dim)
