@@ -122,8 +122,9 @@ def noise(seed: int = 0) -> GeneratorNoise:
     return GeneratorNoise(generator(seed))
 
 
-def codes(values: int, dim: int, seed: int = 0) -> torch.Tensor:
-    return value_codes(values, dim, generator(seed))
+def codes(batch: Batch, dim: int = 16, seed: int = 0) -> torch.Tensor:
+    """The same codes for every instance of a batch, (B, K, dim)."""
+    return value_codes(1, batch.values, dim, generator(seed)).expand(batch.size, -1, -1)
 
 
 def small_denoiser(seed: int = 0, **settings) -> Denoiser:

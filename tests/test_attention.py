@@ -118,7 +118,7 @@ def test_influence_travels_one_relation_per_layer(limit, monkeypatch):
     batch = collate([path(6)])
     logits = torch.randn(1, 6, 3, generator=generator(1)).requires_grad_()
     block = torch.zeros(1, 6, dtype=torch.bool)
-    codes = torch.randn(3, 16, generator=generator(2))
+    codes = torch.randn(1, 3, 16, generator=generator(2))
 
     def reach(relation):
         model = small_denoiser(relation=relation)

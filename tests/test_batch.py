@@ -36,7 +36,7 @@ def inputs(instances, chains=1, variables=None, values=None, seed=0):
 def outcomes(batch, logits, values, block, model):
     """Every number the method computes of a state, per instance: (chains, B) or (chains, B, N, ...)."""
     x = logits.masked_fill(~batch.domain, float("-inf")).softmax(-1)
-    context = model.context(batch, codes(batch.values, model.config.dim))
+    context = model.context(batch, codes(batch, model.config.dim))
     mean, log_variance = model(logits, block, context)
     totals = {f"energy of {form}": energy(x, batch, form=form) for form in ("counts", "pairs")}
     totals |= {kind: phi.sum(-1) for kind, phi in penalties(x, batch).items()}

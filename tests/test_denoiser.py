@@ -1,0 +1,280 @@
+"""The denoiser: no parameter knows how many values there are; inputs that should matter do, others do not."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from blogdit.batch import collate
+from blogdit.constraints import Conflict, Linear, NotEqual
+from blogdit.csp import Instance, Objective
+from blogdit.denoiser import LOG_VARIANCE_RANGE, Denoiser, DenoiserConfig, positional_encoding
+from blogdit.noise import value_codes
+from blogdit.problems import coloring, generate
+from helpers import codes, generator, small_denoiser
+
+EDGES = [[0, 1], [1, 2], [2, 3], [3, 0], [0, 2]]
+
+
+def colors(k):
+    return collate([coloring.build((4, EDGES), k)])
+
+
+def state(batch, seed=0):
+    logits = torch.randn(batch.rows, batch.groups * batch.variables, batch.values, generator=generator(seed))
+    return logits, (logits[..., 0] > 0) & batch.free
+
+
+def run(model, batch, logits, block, table=None):
+    table = codes(batch, model.config.dim) if table is None else table
+    return model(logits, block, model.context(batch, table))
+
+
+def sudokus(count=2, box=2):
+    return collate(generate("sudoku", count, seed=0, box=box, min_givens=4, max_givens=6))
+
+
+def test_one_set_of_weights_serves_any_number_of_values():
+    """The weights of a network that ran with 3 values run with 12, and a network never built for K has the same."""
+    model = small_denoiser()
+    run(model, colors(3), *state(colors(3)))
+    twelve = colors(12)
+    other = Denoiser(model.config)
+    other.load_state_dict(model.state_dict())
+    mean, log_variance = run(other, twelve, *state(twelve))
+    assert mean.shape == (1, 4, 12)
+    assert torch.isfinite(mean).all()
+    assert torch.isfinite(log_variance).all()
+    assert torch.equal(mean, run(model, twelve, *state(twelve))[0])
+    assert not any(12 in p.shape or p.shape[-1] == 3 for p in model.parameters())
+
+
+@pytest.mark.parametrize("relation", ["learned", "neighbours"])
+def test_renaming_values_renames_the_answer(relation):
+    """Permuting the values of the logits together with their codes permutes the mean and leaves the variance."""
+    model, batch = small_denoiser(relation=relation), colors(5)
+    logits, block = state(batch)
+    table = codes(batch)
+    order = torch.tensor([3, 0, 4, 2, 1])
+    mean, log_variance = run(model, batch, logits, block, table)
+    renamed, same = run(model, batch, logits[..., order], block, table[:, order])
+    torch.testing.assert_close(renamed, mean[..., order], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(same, log_variance, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_each_instance_has_its_own_codes(shared):
+    """Three instances with different codes in one batch get what each gets alone with its codes, on every chain."""
+    members = [
+        *generate("sudoku", 3, seed=0, box=2, min_givens=4, max_givens=6),
+        *(coloring.build((4, EDGES[:m]), 3) for m in (3, 4, 5)),
+    ]
+    members = members[:3] if shared else members[3:]
+    model, batch = small_denoiser(), collate(members, chains=2)
+    table = value_codes(3, batch.values, 16, generator(5))
+    logits, block = state(batch)
+    mean, _ = run(model, batch, logits, block, table)
+    for b, instance in enumerate(members):
+        single = collate([instance], chains=2)
+        own = [single.lay(batch.per_instance(t)[:, b : b + 1]) for t in (logits, block)]
+        alone, _ = run(model, single, *own, table[b : b + 1])
+        together = batch.per_instance(mean)[:, b]
+        torch.testing.assert_close(together, single.per_instance(alone)[:, 0], rtol=1e-4, atol=1e-5)
+
+
+def test_renaming_variables_renames_the_answer():
+    """Without positions a network knows variables by their relations alone."""
+    model, order = small_denoiser(), np.array([2, 0, 3, 1])  # new name of each old vertex
+    batch, renamed = colors(3), collate([coloring.build((4, order[np.array(EDGES)]), 3)])
+    logits, block = state(batch)
+    moved_logits, moved_block = torch.empty_like(logits), torch.empty_like(block)
+    moved_logits[:, order], moved_block[:, order] = logits, block
+    mean, _ = run(model, batch, logits, block)
+    moved, _ = run(model, renamed, moved_logits, moved_block)
+    torch.testing.assert_close(moved[:, order], mean, rtol=1e-4, atol=1e-5)
+
+
+def test_values_with_a_meaning_are_told_apart():
+    """Equal codes make interchangeable values equal; costs, conflicts and sizes still make a difference."""
+    model = small_denoiser()
+    two, same_codes = np.array([2, 2, 2]), codes(colors(1)).expand(1, 2, 16)
+    edges = [[0, 1], [1, 2]]
+
+    def gap(constraints, objective=None):
+        batch = collate([Instance(two, constraints, objective)])
+        mean, _ = run(model, batch, torch.zeros(1, 3, 2), torch.ones(1, 3, dtype=torch.bool), same_codes)
+        return (mean[..., 0] - mean[..., 1]).abs().amin().item()
+
+    chosen = [[0, 1], [1, 1], [2, 1]]
+    assert gap((NotEqual(edges),)) < 1e-6
+    assert gap((NotEqual(edges),), Objective("maximize", chosen, [1.0, 2.0, 3.0])) > 1e-3
+    assert gap((Conflict(edges, (1, 1)),)) > 1e-3
+    assert gap((Linear([[0, 1, 2]], [[1, 1, 1]], ["<="], [1]),)) > 1e-3
+
+
+def test_costs_reach_the_network_as_input():
+    """The soft value of a neighbour matters through its cost even where codes are equal."""
+    model = small_denoiser()
+    goal = Objective("maximize", [[0, 1], [1, 1]], [1.0, 1.0])
+    batch = collate([Instance(np.array([2, 2]), (Conflict([[0, 1]], (1, 1)),), goal)])
+    block = torch.tensor([[True, False]])
+    table = codes(colors(1)).expand(1, 2, 16)
+    chosen, left = torch.tensor([[[0.0, 0.0], [-5.0, 5.0]]]), torch.tensor([[[0.0, 0.0], [5.0, -5.0]]])
+    one, other = run(model, batch, chosen, block, table)[0], run(model, batch, left, block, table)[0]
+    assert (one[0, 0] - other[0, 0]).abs().max() > 1e-3
+
+
+def test_positions_matter_only_with_position_dims():
+    """On an empty board of equal logits all cells look alike, unless they are placed on the grid."""
+    batch = collate([Instance(p.domain_sizes, p.constraints, positions=p.positions) for p in generate(
+        "sudoku", 1, seed=0, box=2, min_givens=4, max_givens=6)])  # fmt: skip
+    logits, block = torch.zeros(1, 16, 4), torch.ones(1, 16, dtype=torch.bool)
+    alike, _ = run(small_denoiser(), batch, logits, block)
+    torch.testing.assert_close(alike, alike[:, :1].expand_as(alike), rtol=1e-4, atol=1e-5)
+    placed, _ = run(small_denoiser(position_dims=2), batch, logits, block)
+    rows = placed[0]
+    different = (rows[:, None] - rows[None]).abs().amax(-1) > 1e-4
+    assert (different | torch.eye(16, dtype=torch.bool)).all()
+    with pytest.raises(ValueError, match="places variables in 3 dimensions, the instance in 2"):
+        run(small_denoiser(position_dims=3, dim=18), batch, logits, block)
+    with pytest.raises(ValueError, match="dim must be a multiple of 4"):
+        DenoiserConfig(dim=18, position_dims=2)
+
+
+def test_positional_encoding_by_hand():
+    """Each dimension of the grid has its own half: sines, then cosines, at rates from 1 down to 1/10000."""
+    encoded = positional_encoding(torch.tensor([[3, 5]]), 8)[0]
+    expected = [f(p * rate) for p in (3.0, 5.0) for f in (np.sin, np.cos) for rate in (1.0, 0.01)]
+    assert encoded.tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_block_and_givens_are_seen():
+    """Whether a variable is in the block, and whether it is given, changes what is predicted."""
+    model, batch = small_denoiser(), colors(3)
+    logits, _ = state(batch)
+    block = torch.zeros(1, 4, dtype=torch.bool)
+    other = block.clone()
+    other[0, 1] = True
+    assert (run(model, batch, logits, block)[0] - run(model, batch, logits, other)[0]).abs().max() > 1e-3
+    plain = coloring.build((4, EDGES), 3)
+    given = collate([Instance(plain.domain_sizes, plain.constraints, givens={1: 0})])
+    assert (run(model, batch, logits, block)[0] - run(model, given, logits, block)[0]).abs().max() > 1e-3
+
+
+def test_logits_outside_a_domain_never_matter():
+    """A variable with 2 of 4 values: whatever the other two logits hold, the answer is the same."""
+    model = small_denoiser()
+    batch = collate([Instance(np.array([2, 4, 4]), (NotEqual([[0, 1], [1, 2]]),))])
+    logits, block = state(batch)
+    changed = logits.clone()
+    changed[0, 0, 2:] = 1e6
+    assert torch.equal(run(model, batch, logits, block)[0], run(model, batch, changed, block)[0])
+
+
+def test_log_variance_stays_in_its_range():
+    """Whatever the weights, so that the chain neither freezes for good nor explodes."""
+    model, batch = small_denoiser(), colors(3)
+    for offset, expected in ((1e4, LOG_VARIANCE_RANGE[1]), (-1e4, LOG_VARIANCE_RANGE[0])):
+        torch.nn.init.constant_(model.log_variance.bias, offset)
+        assert (run(model, batch, *state(batch))[1] == expected).all()
+
+
+def test_learned_codes_are_the_paper_s_layers_of_size_k():
+    """Each value has its own parameters, random codes are ignored, one log-variance per value, K is limited."""
+    model = small_denoiser(codes="learned", max_values=5)
+    batch = colors(4)
+    logits, block = state(batch)
+    mean, log_variance = run(model, batch, logits, block)
+    assert log_variance.shape == mean.shape == (1, 4, 4)
+    assert torch.equal(mean, run(model, batch, logits, block, codes(batch, seed=9))[0])
+    order = torch.tensor([1, 0, 2, 3])
+    renamed, _ = run(model, batch, logits[..., order], block)
+    assert (renamed - mean[..., order]).abs().max() > 1e-2, "values are no longer interchangeable"
+    with pytest.raises(ValueError, match="this model knows 5 values, the instance has 6"):
+        run(model, colors(6), *state(colors(6)))
+    with pytest.raises(ValueError, match="max_values must be at least 1 with learned codes"):
+        DenoiserConfig(codes="learned")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"dim": 0}, "dim must be at least 1"),
+        ({"layers": 0}, "layers must be at least 1"),
+        ({"relation": "dense"}, "relation must be learned, fixed or neighbours"),
+        ({"codes": "fixed"}, "codes must be random or learned"),
+    ],
+)
+def test_bad_configurations_are_refused_by_name(settings, message):
+    with pytest.raises(ValueError, match=message):
+        DenoiserConfig(**settings)
+
+
+@pytest.mark.parametrize("relation", ["learned", "neighbours"])
+@pytest.mark.parametrize("limit", [512, 0])
+@pytest.mark.filterwarnings("ignore:mkldnn_matmul")
+def test_bfloat16_agrees_roughly(relation, limit, monkeypatch):
+    """Outputs come back in float32, and within a few per cent of those of float32, gradients included."""
+    monkeypatch.setattr("blogdit.denoiser.DENSE_LIMIT", limit)
+    batch = sudokus()
+    logits, block = state(batch)
+    model = Denoiser(DenoiserConfig(dim=32, heads=2, head_dim=16, layers=3, relation=relation, edge_features=True))
+    results = []
+    for enabled in (False, True):
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            mean, log_variance = run(model, batch, logits, block)
+        assert mean.dtype == log_variance.dtype == torch.float32
+        gradients = torch.autograd.grad((mean**2).mean() + log_variance.mean(), model.value_in.weight)
+        results.append((mean, log_variance, *gradients))
+    for exact, rough in zip(*results, strict=True):
+        assert (exact - rough).norm() < 0.05 * exact.norm()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.skipif(shutil.which("c++") is None and shutil.which("g++") is None, reason="needs a C++ compiler")
+def test_compiled_numbers_are_the_same():
+    """`torch.compile` changes the speed alone. Slow the first time: it runs a C++ compiler."""
+    model, batch = small_denoiser(layers=1, position_dims=2), sudokus()
+    logits, block = state(batch)
+    context = model.context(batch, codes(batch))
+    with torch.no_grad():
+        plain, compiled = (call(logits, block, context) for call in (model, torch.compile(model, dynamic=False)))
+    torch.testing.assert_close(plain, compiled, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_traced_gradients_are_the_same():
+    """The graph that `torch.compile` takes from the network has the same gradients, without a break."""
+    model, batch = small_denoiser(position_dims=2), sudokus()
+    logits, block = state(batch)
+    context = model.context(batch, codes(batch))
+    gradients = []
+    for call in (model, torch.compile(model, dynamic=False, backend="aot_eager", fullgraph=True)):
+        mean, log_variance = call(logits, block, context)
+        total = (mean**2).sum() + log_variance.sum()
+        gradients.append(torch.autograd.grad(total, [model.value_in.weight, model.unrelated], retain_graph=True))
+    for plain, traced in zip(*gradients, strict=True):
+        torch.testing.assert_close(plain, traced, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("relation", ["learned", "fixed", "neighbours"])
+def test_cuda_gives_the_numbers_of_the_cpu(relation):
+    """Float32 to rounding, bfloat16 roughly, compiled or not."""
+    batch = sudokus()
+    logits, block = state(batch)
+    model = small_denoiser(relation=relation, position_dims=2)
+    exact, exact_variance = run(model, batch, logits, block)
+    model, batch, table = model.cuda(), batch.to("cuda"), codes(batch).cuda()
+    mean, log_variance = run(model, batch, logits.cuda(), block.cuda(), table)
+    torch.testing.assert_close(mean.cpu(), exact, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(log_variance.cpu(), exact_variance, rtol=1e-3, atol=1e-3)
+    context = model.context(batch, table)
+    for call in (model, torch.compile(model, dynamic=False)):
+        with torch.autocast("cuda", torch.bfloat16):
+            rough, _ = call(logits.cuda(), block.cuda(), context)
+        assert (rough.cpu() - exact).norm() < 0.05 * exact.norm()
