@@ -28,13 +28,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "noise": set(),
     "blocks": {"batch", "energy", "noise"},
     "chain": {"batch", "blocks", "denoiser", "noise"},
-    "checkpoint": {"blocks", "chain", "denoiser"},
+    "checkpoint": {*CORE, "blocks", "chain", "denoiser"},
     "datasets": {*CORE, "formats", "problems"},
     "baselines": {*CORE, "result", "problems", "batch", "energy"},
 }
 METHOD = {"batch", "blocks", "chain", "checkpoint", "denoiser", "energy", "noise"}
 MAY_IMPORT |= {
-    "solver": {*CORE, *METHOD, "result", "problems", "formats"},
+    "polish": CORE,
+    "crew": {*CORE, *METHOD},
+    "solver": {*CORE, *METHOD, "crew", "polish", "result"},
     "recipe": {*METHOD, "problems"},
     "runlog": {"checkpoint"},
     "runtime": set(),

@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from blogdit.api import load, sample, solve, stream, train
     from blogdit.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Table
     from blogdit.csp import Instance, Objective, Verdict, Violation
     from blogdit.errors import InputError
@@ -33,8 +34,13 @@ _MODULE_OF = {
     "Violation": "csp",
     "families": "problems",
     "generate": "problems",
+    "load": "api",
     "read": "formats",
     "read_solutions": "formats",
+    "sample": "api",
+    "solve": "api",
+    "stream": "api",
+    "train": "api",
     "write": "formats",
     "write_solutions": "formats",
 }
@@ -54,8 +60,13 @@ __all__ = [
     "Violation",
     "families",
     "generate",
+    "load",
     "read",
     "read_solutions",
+    "sample",
+    "solve",
+    "stream",
+    "train",
     "write",
     "write_solutions",
 ]

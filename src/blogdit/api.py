@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,12 @@ from blogdit.checkpoint import Model, load_model
 from blogdit.csp import Instance
 from blogdit.errors import InputError
 from blogdit.recipe import Recipe, recipe
+from blogdit.result import Result
 from blogdit.runtime import process_group, resolve_device
+from blogdit.solver import SolveOptions, Solver, Step
 from blogdit.training import Budget, Data, Trainer, generated_data
+
+DEFAULT_SECONDS = 10.0  # for an instance, where no budget is given
 
 WEIGHTS = Path(__file__).parent / "weights"
 
@@ -30,6 +35,79 @@ def load(model: str | Path) -> Model:
     if not Path(model).exists():
         raise InputError(f"unknown model {str(model)!r}; expected a file or one of {', '.join(found) or 'none'}")
     return load_model(model)
+
+
+def solver_for(
+    instance: Instance, model: str | Path | Model | None = None, device: str = "auto", **options: Any
+) -> Solver:
+    """A solver for instances like this one, with the bundled model of its problem unless another is named.
+
+    `options` are those of `SolveOptions`. What the model's card recommends (block, cycle, chains) fills in what is
+    left out; without any budget an instance gets ten seconds.
+    """
+    if model is None:
+        found = bundled_models()
+        if instance.problem not in found:
+            known = ", ".join(found) or "none"
+            raise InputError(f"no model for {instance.problem!r} comes with blogdit (it has {known}); name one")
+        model = load_model(found[instance.problem])
+    elif not isinstance(model, Model):
+        model = load(model)
+    try:
+        chosen = SolveOptions(**{**model.solving, **{k: v for k, v in options.items() if v is not None}})
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    if chosen.unlimited:
+        chosen = replace(chosen, time_limit=DEFAULT_SECONDS)
+    misfit = model.misfit(instance)
+    if misfit:
+        raise InputError(f"model {model.name!r} does not fit {instance.name or 'the instance'}: {misfit}")
+    return Solver(model, chosen, resolve_device(device))
+
+
+def solve(
+    instances: Instance | Iterable[Instance],
+    model: str | Path | Model | None = None,
+    device: str = "auto",
+    **options: Any,
+) -> list[Result]:
+    """A checked Result for each instance, in order. Options: steps, time_limit, total_time, target, first_feasible,
+    chains, block, cycle, polish, batch_size, seed (see `SolveOptions`)."""
+    everyone = [instances] if isinstance(instances, Instance) else list(instances)
+    by_problem: dict[str, list[int]] = {}
+    for place, instance in enumerate(everyone):
+        by_problem.setdefault(instance.problem, []).append(place)
+    results: dict[int, Result] = {}
+    for places in by_problem.values():
+        solver = solver_for(everyone[places[0]], model, device, **options)
+        for index, result in solver.results(everyone[place] for place in places):
+            results[places[index]] = result
+    return [results[place] for place in range(len(everyone))]
+
+
+def stream(
+    instance: Instance, model: str | Path | Model | None = None, device: str = "auto", **options: Any
+) -> Iterator[Step]:
+    """Every step of solving one instance as it happens. `step.result` is set when a better answer was found."""
+    solver = solver_for(instance, model, device, **options)
+    solver.trace = True
+    for event in solver.events([instance]):
+        if isinstance(event, Step):
+            yield event
+
+
+def sample(
+    instance: Instance,
+    count: int,
+    steps: int = 100,
+    model: str | Path | Model | None = None,
+    device: str = "auto",
+    seed: int = 0,
+) -> list[Result]:
+    """Where `count` independent chains are after `steps` steps: a spread of assignments, valid or not."""
+    if count < 1 or steps < 1:
+        raise InputError(f"count and steps must be at least 1, got {count} and {steps}")
+    return solver_for(instance, model, device, seed=seed).sample(instance, count, steps)
 
 
 def train(

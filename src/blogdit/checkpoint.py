@@ -16,6 +16,7 @@ from torch import Tensor
 
 from blogdit.blocks import Schedule
 from blogdit.chain import ChainConfig
+from blogdit.csp import Instance
 from blogdit.denoiser import Denoiser, DenoiserConfig
 from blogdit.errors import InputError
 
@@ -32,6 +33,18 @@ class Model:
     chain: ChainConfig
     name: str = ""
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    solving: Mapping[str, Any] = field(default_factory=dict)  # options of the solver that suit the model
+
+    def misfit(self, instance: Instance) -> str | None:
+        """Why the network cannot work on an instance, or None if it can."""
+        config = self.denoiser.config
+        dims = 0 if instance.positions is None else instance.positions.shape[1]
+        if config.position_dims and dims != config.position_dims:
+            return f"its variables need {config.position_dims} coordinates, the instance gives {dims}"
+        values = int(instance.domain_sizes.max(initial=1))
+        if config.codes == "learned" and values > config.max_values:
+            return f"it knows {config.max_values} values, the instance has {values}"
+        return None
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> None:
@@ -93,6 +106,7 @@ def save_model(path: str | Path, model: Model, weights: Mapping[str, Tensor] | N
         "denoiser": asdict(model.denoiser.config),
         "chain": asdict(model.chain),
         "provenance": dict(model.provenance),
+        "solving": dict(model.solving),
     }
     write_tensors(Path(path), tensors, header)
 
@@ -104,8 +118,8 @@ def load_model(path: str | Path) -> Model:
         denoiser = Denoiser(DenoiserConfig(**header["denoiser"]))
         denoiser.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
         chain = chain_from_dict(header["chain"])
-        problem, provenance = header["problem"], header["provenance"]
+        problem, provenance, solving = header["problem"], header["provenance"], header.get("solving", {})
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"weights and configuration do not fit each other ({reason})", path) from None
-    return Model(problem, denoiser.eval(), chain, path.stem, provenance)
+    return Model(problem, denoiser.eval(), chain, path.stem, provenance, solving)

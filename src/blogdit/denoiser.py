@@ -8,6 +8,7 @@ with a meaning of their own (a cost, in or out of a set) add features to their c
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -62,7 +63,7 @@ class Context(NamedTuple):
     bias: DenseBias | NeighbourBias
     domain: Tensor  # (M, K)
     features: Tensor  # (M, K, F)
-    codes: Tensor  # (K, dim)
+    codes: Tensor | None  # (R, G, K, dim), or None: learned codes, the same for all
 
 
 def positional_encoding(positions: Tensor, dim: int) -> Tensor:
@@ -71,6 +72,19 @@ def positional_encoding(positions: Tensor, dim: int) -> Tensor:
     rates = torch.exp(torch.arange(0, width, 2, device=positions.device) * (-math.log(10000.0) / width))
     angles = positions[..., None].float() * rates  # (..., D, width / 2)
     return torch.cat([angles.sin(), angles.cos()], -1).flatten(-2)
+
+
+def spread_codes(codes: Tensor, batch: Batch) -> Tensor:
+    """Codes (B, K, dim), one set for each instance of a batch, in the batch's layout (R, G, K, dim)."""
+    return codes.expand(batch.chains, *codes.shape).reshape(batch.rows, batch.groups, *codes.shape[1:])
+
+
+def _times_codes(x: Tensor, codes: Tensor) -> Tensor:
+    """(R, M, a) times codes (a, b), or (R, G, a, b) of each instance -> (R, M, b)."""
+    if codes.dim() == 2:
+        return x @ codes.to(x.dtype)
+    rows, groups, width, _ = codes.shape
+    return (x.view(rows, groups, -1, width) @ codes.to(x.dtype)).flatten(1, 2)
 
 
 class Layer(nn.Module):
@@ -119,13 +133,11 @@ class Denoiser(nn.Module):
             self.code_table = nn.Parameter(torch.randn(config.max_values, dim))
             self.mean_table = nn.Parameter(torch.randn(config.max_values, dim))
 
-    def context(self, batch: Batch, codes: Tensor) -> Context:
-        """`codes` (K, dim) as drawn by `noise.value_codes`; ignored by a network with learned codes."""
+    def context(self, batch: Batch, codes: Tensor | None = None) -> Context:
+        """`codes` (B, K, dim) as drawn by `noise.value_codes`; a network with learned codes needs none."""
         config = self.config
-        if config.codes == "learned":
-            if batch.values > config.max_values:
-                raise ValueError(f"this model knows {config.max_values} values, the instance has {batch.values}")
-            codes = self.code_table[: batch.values]
+        if config.codes == "learned" and batch.values > config.max_values:
+            raise ValueError(f"this model knows {config.max_values} values, the instance has {batch.values}")
         base = self.is_given * batch.given[..., None]
         if config.position_dims:
             positions = batch.structure.positions
@@ -136,7 +148,8 @@ class Denoiser(nn.Module):
                 )
             base = base + positional_encoding(positions.reshape(-1, config.position_dims), config.dim)
         features = batch.structure.value_features.reshape(-1, batch.values, VALUE_FEATURES)
-        return Context(base, self.relation(batch), batch.domain, features, codes)
+        spread = None if codes is None or config.codes == "learned" else spread_codes(codes, batch)
+        return Context(base, self.relation(batch), batch.domain, features, spread)
 
     def relation(self, batch: Batch) -> DenseBias | NeighbourBias:
         if self.config.relation == "neighbours":
@@ -147,17 +160,35 @@ class Denoiser(nn.Module):
             unrelated = -functional.softplus(self.unrelated)
         return dense_bias(batch, self.relation_weights, unrelated)
 
+    def _codes(self, context: Context, values: int) -> tuple[Tensor, Tensor]:
+        """The codes by which values enter and leave."""
+        if self.config.codes == "learned":
+            return self.code_table[:values], self.mean_table[:values]
+        if context.codes is None:
+            raise ValueError("this model needs codes for the values")
+        return context.codes, context.codes
+
     def forward(self, logits: Tensor, block: Tensor, context: Context) -> tuple[Tensor, Tensor]:
         """logits (R, M, K), block (R, M) -> mean (R, M, K), log-variance (R, M, 1 or K)."""
         x = logits.masked_fill(~context.domain, float("-inf")).softmax(-1)
-        h = self.value_in(x @ context.codes.to(x.dtype))  # (R, M, dim)
+        codes_in, codes_out = self._codes(context, logits.shape[-1])
+        h = self.value_in(_times_codes(x, codes_in))  # (R, M, dim)
         h = h + self.feature_in((x[..., None] * context.features).sum(-2))
         h = h + context.base + self.in_block * block[..., None]
         for layer in self.layers:
             h = layer(h, context.bias)
         h = self.norm(h)
-        out_codes = context.codes if self.config.codes == "random" else self.mean_table[: logits.shape[-1]]
-        mean = self.value_out(h) @ out_codes.T.to(h.dtype) / math.sqrt(self.config.dim)
+        mean = _times_codes(self.value_out(h), codes_out.mT) / math.sqrt(self.config.dim)
         mean = mean.float() + (self.feature_out(h)[..., None, :] * context.features).sum(-1).float()
         log_variance = self.log_variance(h).float()[..., : logits.shape[-1]]
         return mean, log_variance.clamp(*LOG_VARIANCE_RANGE)
+
+
+def in_bfloat16(denoiser: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., tuple[Tensor, Tensor]]:
+    """The same network with its matrix products in bfloat16; what goes in and comes out stays float32."""
+
+    def call(logits: Tensor, block: Tensor, context: Context) -> tuple[Tensor, Tensor]:
+        with torch.autocast(logits.device.type, torch.bfloat16):
+            return denoiser(logits, block, context)
+
+    return call

@@ -36,6 +36,7 @@ class TrainConfig:
     weight_decay: float = 0.01
     clip: float = 1.0
     ema: float = 0.999
+    code_sets: int = 16  # sets of value codes drawn for an update; the instances of its batch take turns
     selector: SelectorName = "random"
     pool: int = 8192  # instances generated for training
     validation: int = 256  # instances generated for validation
@@ -46,7 +47,16 @@ class TrainConfig:
     compile: Literal["auto", "yes", "no"] = "auto"
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "unroll", "horizon", "pool", "validation", "validation_steps", "validate_every"):
+        for name in (
+            "batch_size",
+            "unroll",
+            "horizon",
+            "pool",
+            "validation",
+            "validation_steps",
+            "validate_every",
+            "code_sets",
+        ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         for name in ("tau_start", "learning_rate", "clip", "tau_share"):

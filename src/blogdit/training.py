@@ -10,7 +10,6 @@ import math
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from blogdit.blocks import Selector, decode
 from blogdit.chain import ChainConfig, prior, unroll
 from blogdit.checkpoint import Model, save_model
 from blogdit.csp import Instance
-from blogdit.denoiser import Denoiser
+from blogdit.denoiser import Denoiser, in_bfloat16, spread_codes
 from blogdit.energy import energy, one_hot
 from blogdit.errors import InputError
 from blogdit.noise import GeneratorNoise, Noise, value_codes
@@ -57,10 +56,12 @@ class Budget:
 class TrainingLoss(nn.Module):
     """The loss of a stretch of chains as one module, so that several processes can share its gradient."""
 
-    def __init__(self, denoiser: Denoiser, recipe: Recipe, compiled: bool):
+    def __init__(self, denoiser: Denoiser, recipe: Recipe, compiled: bool, bfloat16: bool):
         super().__init__()
         self.denoiser, self.recipe = denoiser, recipe
-        self.call: Callable[..., Any] = torch.compile(denoiser, dynamic=False) if compiled else denoiser
+        call: Callable[..., Any] = torch.compile(denoiser, dynamic=False) if compiled else denoiser
+        # Not the network itself but a way to call it, so that its parameters are registered once.
+        self.call = in_bfloat16(call) if bfloat16 else lambda *inputs: call(*inputs)
 
     def forward(
         self, batch: Batch, logits: Tensor, progress: Tensor, codes: Tensor, noise: Noise, tau: float
@@ -140,12 +141,14 @@ def validate(
     step, and at the last; optimisation problems: the mean of the lowest energy seen. `score` is larger when better."""
     generator = torch.Generator(device).manual_seed(0)
     batch, noise = collate(instances).to(device), GeneratorNoise(generator)
-    codes = value_codes(batch.values, model.config.dim, torch.Generator().manual_seed(0)).to(device)
-    context, pick = model.context(batch, codes), Selector(selector, batch)  # type: ignore[arg-type]
+    bank = value_codes(61, batch.values, model.config.dim, torch.Generator().manual_seed(0)).to(device)
+    place = torch.arange(batch.size, device=device)
+    context, pick = model.context(batch), Selector(selector, batch)  # type: ignore[arg-type]
     logits = prior(batch, chain, noise)
     best = torch.full((batch.rows, batch.groups), math.inf, device=device)
     for step in range(steps):
         done = torch.full((1, batch.chains, batch.size), step / steps, device=device)
+        context = context._replace(codes=spread_codes(bank[(place + step) % len(bank)], batch))
         logits = unroll(model, context, batch, logits, done, chain, pick, noise).logits
         last = energy(one_hot(decode(logits, batch), batch), batch)
         best = torch.minimum(best, last)
@@ -172,14 +175,14 @@ class Trainer:
             self.denoiser = Denoiser(recipe.denoiser).to(self.device)
         self.average = {name: p.detach().clone() for name, p in self.denoiser.state_dict().items()}
         compiled = config.compile == "yes" or (config.compile == "auto" and cuda)
-        self.loss: nn.Module = TrainingLoss(self.denoiser, recipe, compiled)
+        bfloat16 = config.precision == "bfloat16" or (config.precision == "auto" and cuda)
+        self.loss: nn.Module = TrainingLoss(self.denoiser, recipe, compiled, bfloat16)
         if self.world > 1:
             self.loss = DistributedDataParallel(self.loss)
         self.parameters = [p for p in self.denoiser.parameters() if p.requires_grad]
         self.optimizer = torch.optim.AdamW(
             self.parameters, lr=config.learning_rate, weight_decay=config.weight_decay, betas=(0.9, 0.98), fused=cuda
         )
-        self.bfloat16 = config.precision == "bfloat16" or (config.precision == "auto" and cuda)
         self.host = torch.Generator().manual_seed(seed + 1)  # instances and codes, the same in every process
         self.noise = GeneratorNoise(torch.Generator(self.device).manual_seed(seed + 2), (self.rank, self.world))
         self.pool = collate(data.training).to(self.device)
@@ -220,12 +223,10 @@ class Trainer:
         batch = self._restart_old_chains()
         steps = torch.arange(config.unroll, device=self.device)[:, None, None]
         progress = (self.chains.age + steps) / max(config.horizon - 1, 1)  # (unroll, 1, B)
-        codes = value_codes(batch.values, recipe.denoiser.dim, self.host).to(self.device)
-        autocast: AbstractContextManager[Any] = nullcontext()
-        if self.bfloat16:
-            autocast = torch.autocast(self.device.type, torch.bfloat16)
-        with autocast:
-            loss, logits, terms = self.loss(batch, self.chains.logits, progress, codes, self.noise, tau)
+        sets = value_codes(config.code_sets, batch.values, recipe.denoiser.dim, self.host).to(self.device)
+        place = torch.arange(batch.size, device=self.device) + self.rank * batch.size
+        codes = sets[place % config.code_sets]
+        loss, logits, terms = self.loss(batch, self.chains.logits, progress, codes, self.noise, tau)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.parameters, config.clip, foreach=True)

@@ -1,0 +1,137 @@
+"""Who is on the device: the instances of one batch and the state of their chains.
+
+Instances that are done leave, others of the same shape join. The noise of an instance depends on the seed and on the
+instance alone, so its numbers do not depend on its company.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from blogdit.batch import Batch, collate, same_structure
+from blogdit.blocks import Selector, SelectorName, decode
+from blogdit.chain import prior
+from blogdit.checkpoint import Model
+from blogdit.constraints import Scopes
+from blogdit.csp import Instance
+from blogdit.denoiser import Context, spread_codes
+from blogdit.noise import StreamNoise, value_codes
+
+CODE_SETS = 61  # a step draws three times from the noise, so its count modulo a prime runs through all sets
+
+
+@dataclass
+class Job:
+    """An instance on its way through the solver."""
+
+    index: int
+    instance: Instance
+    entered: float = 0.0
+    steps: int = 0
+
+
+def instance_key(instance: Instance, seed: int) -> int:
+    """32 bits from the seed and the content of an instance."""
+    key = zlib.crc32(seed.to_bytes(8, "little", signed=True))
+    arrays = [instance.domain_sizes, instance.is_given, instance.given_values]
+    for group in instance.constraints:
+        arrays += [a for a in vars(group).values() if isinstance(a, np.ndarray)]
+        arrays += [a for s in vars(group).values() if isinstance(s, Scopes) for a in (s.variables, s.offsets)]
+    if instance.objective is not None:
+        arrays += [a for a in vars(instance.objective).values() if isinstance(a, np.ndarray)]
+    for array in arrays:
+        key = zlib.crc32(array.tobytes(), key)
+    return key
+
+
+def shape_of(instance: Instance) -> tuple[int, int]:
+    """Padded variables and values: a function of the instance alone, so that batching never changes its numbers."""
+    size = instance.size if instance.positions is not None else -(-instance.size // 32) * 32
+    return max(size, 1), int(instance.domain_sizes.max(initial=1))
+
+
+@dataclass
+class Crew:
+    """Tensors lead with (chains, B) or, what belongs to an instance and not to a chain, with (B,)."""
+
+    jobs: list[Job]
+    batch: Batch
+    noise: StreamNoise
+    logits: Tensor  # (R, M, K)
+    since_reheat: Tensor  # (chains, B) steps since a chain's schedule began
+    since_gain: Tensor  # (chains, B) steps since its energy last fell
+    chain_best: Tensor  # (chains, B) its lowest energy since the reheat
+    best_energy: Tensor  # (B,) lowest energy so far
+    best_values: Tensor  # (B, N) where that was
+    best_objective: Tensor  # (B,) lowest objective among valid assignments, minimisation form; inf if none
+    best_valid: Tensor  # (B, N)
+    codes: Tensor = field(init=False)  # (CODE_SETS, K, dim)
+    context: Context = field(init=False)
+    selector: Selector = field(init=False)
+
+    OF_CHAINS = ("since_reheat", "since_gain", "chain_best")
+    OF_INSTANCES = ("best_energy", "best_values", "best_objective", "best_valid")
+
+    @classmethod
+    def enter(cls, jobs: list[Job], model: Model, chains: int, seed: int, device: torch.device) -> Crew:
+        """Fresh chains for instances of one shape."""
+        now = time.monotonic()
+        for job in jobs:
+            job.entered, job.steps = now, 0
+        batch = collate([job.instance for job in jobs], chains, *shape_of(jobs[0].instance)).to(device)
+        noise = StreamNoise(torch.tensor([instance_key(job.instance, seed) for job in jobs], device=device))
+        logits = prior(batch, model.chain, noise)
+        zeros = torch.zeros(chains, len(jobs), dtype=torch.long, device=device)
+        worst = torch.full((len(jobs),), math.inf, dtype=torch.float64, device=device)
+        values = batch.per_instance(decode(logits, batch))[0]
+        chain_worst = worst.expand(chains, -1).clone()
+        return cls(jobs, batch, noise, logits, zeros, zeros, chain_worst, worst, values, worst, values)
+
+    def prepare(self, model: Model, block: SelectorName, seed: int) -> Crew:
+        """Compute what depends on who is in the batch."""
+        generator = torch.Generator().manual_seed(seed)
+        codes = value_codes(CODE_SETS, self.batch.values, model.denoiser.config.dim, generator)
+        self.codes = codes.to(self.batch.device)
+        self.context = model.denoiser.context(self.batch)
+        self.selector = Selector(block, self.batch)
+        return self
+
+    def redraw_codes(self) -> None:
+        """Another set of codes for each instance, by its own count: an unlucky set lasts for one step only."""
+        chosen = self.codes[self.noise.draws % len(self.codes)]
+        self.context = self.context._replace(codes=spread_codes(chosen, self.batch))
+
+    def join(self, new: Crew) -> Crew:
+        """Two crews of one shape as one."""
+        jobs, old = self.jobs + new.jobs, self
+        if old.batch.shared and new.batch.shared and same_structure([old.jobs[0].instance, new.jobs[0].instance]):
+            is_given = torch.cat([old.batch.is_given, new.batch.is_given])
+            given_values = torch.cat([old.batch.given_values, new.batch.given_values])
+            batch = replace(old.batch, is_given=is_given, given_values=given_values)
+        else:
+            shape = (old.batch.variables, old.batch.values)
+            batch = collate([job.instance for job in jobs], old.batch.chains, *shape).to(old.batch.device)
+        logits = torch.cat([crew.batch.per_instance(crew.logits) for crew in (old, new)], 1)
+        keys = torch.cat([old.noise.keys, new.noise.keys])
+        noise = StreamNoise(keys, torch.cat([old.noise.draws, new.noise.draws]))
+        of_chains = (torch.cat([getattr(old, name), getattr(new, name)], 1) for name in self.OF_CHAINS)
+        of_instances = (torch.cat([getattr(old, name), getattr(new, name)]) for name in self.OF_INSTANCES)
+        return Crew(jobs, batch, noise, batch.lay(logits), *of_chains, *of_instances)
+
+    def keep(self, places: Sequence[int]) -> Crew:
+        """The crew of the instances at `places`."""
+        index = torch.tensor(places, device=self.batch.device)
+        batch = self.batch.take(index)
+        logits = batch.lay(self.batch.per_instance(self.logits)[:, index])
+        of_chains = (getattr(self, name)[:, index] for name in self.OF_CHAINS)
+        of_instances = (getattr(self, name)[index] for name in self.OF_INSTANCES)
+        jobs = [self.jobs[place] for place in places]
+        return Crew(jobs, batch, self.noise.take(index), logits, *of_chains, *of_instances)

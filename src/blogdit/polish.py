@@ -1,0 +1,103 @@
+"""Descent to a local optimum, one variable at a time, for problems made of pairs (MaxCut, independent set, ...).
+
+On the energy with penalties above every gain, a move never breaks a constraint to earn more: conflicts go first, then
+what fits is added.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from blogdit.constraints import Conflict, FloatArray, IntArray, NotEqual
+from blogdit.csp import Instance
+
+
+def can_polish(instance: Instance) -> bool:
+    """True if the instance has an objective and every constraint is on two variables."""
+    pairs_only = all(isinstance(group, NotEqual | Conflict) for group in instance.constraints)
+    return instance.objective is not None and pairs_only
+
+
+class _Pairs:
+    """Energy terms on pairs, listed by variable: those of i are rows starts[i]:starts[i + 1]."""
+
+    def __init__(self, instance: Instance):
+        objective = instance.objective
+        assert objective is not None
+        sign = 1.0 if objective.sense == "minimize" else -1.0
+        gains = np.zeros(instance.size)  # the most a variable can earn or lose through the objective
+        np.add.at(gains, objective.unary[:, 0], np.abs(objective.unary_weights))
+        for column in (0, 1):
+            np.add.at(gains, objective.differ[:, column], np.abs(objective.differ_weights))
+            np.add.at(gains, objective.pairwise[:, column], np.abs(objective.pairwise_weights))
+        penalty = 1.01 * float(gains.max(initial=1.0)) if instance.constraints else 1.0
+        # (i, j, a, b, weight): costs weight where x_i = a and x_j = b; a = -1: where x_i = x_j
+        rows: list[tuple[IntArray, IntArray, FloatArray]] = []
+
+        def add(pairs: IntArray, values: IntArray | None, weights: FloatArray) -> None:
+            either = np.full_like(pairs, -1) if values is None else values
+            rows.append((pairs, either, weights))
+            rows.append((pairs[:, ::-1], either[:, ::-1], weights))
+
+        add(objective.differ, None, -sign * objective.differ_weights)  # differing earns w: being equal costs -w
+        add(objective.pairwise[:, :2], objective.pairwise[:, 2:], sign * objective.pairwise_weights)
+        for group in instance.constraints:
+            if isinstance(group, NotEqual):
+                add(group.pairs, None, np.full(len(group), penalty))
+            elif isinstance(group, Conflict):
+                add(group.pairs, group.values, np.full(len(group), penalty))
+        ends = np.concatenate([pairs for pairs, _, _ in rows])
+        order = np.argsort(ends[:, 0], kind="stable")
+        self.other = ends[order, 1]
+        self.values = np.concatenate([values for _, values, _ in rows])[order]
+        self.weights = np.concatenate([weights for _, _, weights in rows])[order]
+        self.starts = np.searchsorted(ends[order, 0], np.arange(instance.size + 1))
+        self.owner = ends[order, 0]
+        self.unary = np.zeros((instance.size, int(instance.domain_sizes.max(initial=1))))
+        np.add.at(self.unary, (objective.unary[:, 0], objective.unary[:, 1]), sign * objective.unary_weights)
+        self.unary[np.arange(self.unary.shape[1]) >= instance.domain_sizes[:, None]] = np.inf
+        self.unary[instance.is_given] = np.inf
+        self.unary[instance.is_given, instance.given_values[instance.is_given]] = 0.0
+
+    def _add_costs(self, costs: FloatArray, rows: slice | npt.NDArray[np.int64], neighbour: IntArray) -> None:
+        """Add to costs[i, k] what the terms `rows` charge for x_i = k if the other variables are `neighbour`."""
+        own, values, weights = self.owner[rows], self.values[rows], self.weights[rows]
+        same = values[:, 0] < 0
+        np.add.at(costs, (own[same], neighbour[same]), weights[same])
+        hit = ~same & (values[:, 1] == neighbour)
+        np.add.at(costs, (own[hit], values[hit, 0]), weights[hit])
+
+    def costs(self, x: IntArray) -> FloatArray:
+        """(n, K): the energy of every variable at every value, the others fixed."""
+        costs = self.unary.copy()
+        self._add_costs(costs, slice(None), x[self.other])
+        return costs
+
+    def moved(self, costs: FloatArray, x: IntArray, variable: int, old: int) -> IntArray:
+        """Bring `costs` up to date after x[variable] changed from `old`; returns the neighbours."""
+        rows = np.arange(self.starts[variable], self.starts[variable + 1])
+        neighbours, values, weights = self.other[rows], self.values[rows], self.weights[rows]
+        same = values[:, 0] < 0
+        for value, sign in ((old, -1.0), (int(x[variable]), 1.0)):
+            np.add.at(costs, (neighbours[same], value), sign * weights[same])
+            hit = ~same & (values[:, 0] == value)
+            np.add.at(costs, (neighbours[hit], values[hit, 1]), sign * weights[hit])
+        return neighbours
+
+
+def polish(instance: Instance, values: IntArray, max_moves: int | None = None) -> IntArray:
+    """A local optimum reached from `values` by moves that lower the energy, the best of a variable at a time."""
+    pairs, x = _Pairs(instance), np.array(values, np.int64)
+    costs = pairs.costs(x)
+    limit = 20 * instance.size if max_moves is None else max_moves
+    everyone = np.arange(instance.size)
+    for _ in range(limit):
+        best = costs.argmin(1)
+        gain = costs[everyone, x] - costs[everyone, best]
+        variable = int(gain.argmax())
+        if gain[variable] <= 1e-9:
+            break
+        old, x[variable] = int(x[variable]), int(best[variable])
+        pairs.moved(costs, x, variable, old)
+    return x
