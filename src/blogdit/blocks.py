@@ -111,13 +111,14 @@ class Selector:
         """All variables of randomly drawn constraints. Variables without any are drawn on their own."""
         batch, free = self.batch, self.free
         assert self.incidence is not None
-        variables, owner, present, count = self.incidence
+        variables, owner, present, counts = self.incidence
         degree = torch.zeros(batch.groups, batch.variables, device=batch.device)
         degree.scatter_add_(1, variables, present.float())
         degree = batch.per_instance(degree.reshape(1, -1).expand(batch.rows, -1))  # (chains, B, N)
         chance = 1 - torch.exp(-_constraint_rate(degree, rate, free & (degree > 0)))  # eta, (chains, B, 1)
-        drawn = noise.uniform(batch.chains, batch.size, count) < chance  # (chains, B, constraints)
-        drawn = drawn.view(batch.rows, batch.groups, count)
+        # Kind by kind, so that a constraint has the same number whatever pads the kinds before it.
+        numbers = torch.cat([noise.uniform(batch.chains, batch.size, count) for count in counts], -1)
+        drawn = (numbers < chance).view(batch.rows, batch.groups, -1)  # (R, G, constraints)
         hit = drawn.gather(2, owner.expand(batch.rows, -1, -1)) & present  # (R, G, entries)
         places = batch.flat(variables).expand(batch.rows, -1)
         touched = torch.zeros(batch.rows, batch.groups * batch.variables, device=batch.device)
@@ -142,31 +143,31 @@ def _constraint_rate(degree: Tensor, rate: Tensor, counted: Tensor) -> Tensor:
     return s
 
 
-def _incidence(batch: Batch) -> tuple[Tensor, Tensor, Tensor, int]:
+def _incidence(batch: Batch) -> tuple[Tensor, Tensor, Tensor, list[int]]:
     """Every (variable, constraint) pair of a batch: variables, owner and present (G, entries); and how many
-    constraints a group has. Pairwise objective terms count as constraints, as in MaxCut."""
+    constraints of each kind a group has. Pairwise objective terms count as constraints, as in MaxCut."""
     s = batch.structure
-    variables, owners, presents, count = [], [], [], 0
+    variables, owners, presents = [], [], []
+    counts: list[int] = []
     for pairs in (s.not_equal, s.conflict, s.differ, s.pairwise):
         number = pairs.weights.shape[1]
         variables.append(pairs.variables.flatten(1))
-        owner = torch.arange(count, count + number, device=batch.device).repeat_interleave(2)
+        owner = torch.arange(number, device=batch.device).repeat_interleave(2) + sum(counts)
         owners.append(owner.expand(batch.groups, -1))
         presents.append((pairs.weights != 0).repeat_interleave(2, 1))
-        count += number
+        counts.append(number)
     for scopes in (s.all_different, s.linear, s.count):
         variables.append(scopes.variables)
-        owners.append(scopes.owner + count)
+        owners.append(scopes.owner + sum(counts))
         presents.append(scopes.present)
-        count += scopes.bounds.shape[1]
-    if s.table.real.shape[1]:
-        first = torch.ones_like(s.table.owner, dtype=torch.bool)  # one tuple row of each table names its scope
-        first[:, 1:] = s.table.owner[:, 1:] != s.table.owner[:, :-1]
-        variables.append(s.table.variables.flatten(1))
-        owners.append((s.table.owner[..., None] + count).expand_as(s.table.variables).flatten(1))
-        presents.append((s.table.present & first[..., None]).flatten(1))
-        count += s.table.real.shape[1]
-    return torch.cat(variables, 1), torch.cat(owners, 1), torch.cat(presents, 1), count
+        counts.append(scopes.bounds.shape[1])
+    first = torch.ones_like(s.table.owner, dtype=torch.bool)  # one tuple row of each table names its scope
+    first[:, 1:] = s.table.owner[:, 1:] != s.table.owner[:, :-1]
+    variables.append(s.table.variables.flatten(1))
+    owners.append((s.table.owner[..., None] + sum(counts)).expand_as(s.table.variables).flatten(1))
+    presents.append((s.table.present & first[..., None]).flatten(1))
+    counts.append(s.table.real.shape[1])
+    return torch.cat(variables, 1), torch.cat(owners, 1), torch.cat(presents, 1), counts
 
 
 def decode(logits: Tensor, batch: Batch) -> Tensor:

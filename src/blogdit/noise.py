@@ -80,8 +80,11 @@ class StreamNoise:
         return _mix((key ^ _mix(value + 0x51ED270B)) & _MASK)
 
     def uniform(self, chains: int, instances: int, variables: int) -> Tensor:
-        bits = self._bits(chains, variables, 1, lane=0).squeeze(-1)
-        self.draws = self.draws + 1
+        if variables:
+            bits = self._bits(chains, variables, 1, lane=0).squeeze(-1)
+        else:
+            bits = self.keys.new_zeros(chains, instances, 0)
+        self.draws = self.draws + 1  # also for no numbers: what comes next must not depend on the batch
         return (bits >> 8).float() * 2.0**-24  # [0, 1) with 24 bits
 
     def normal(self, chains: int, instances: int, variables: int, width: int) -> Tensor:
