@@ -75,6 +75,23 @@ def test_streams_are_uncorrelated(axis):
             assert abs((f(first) * f(second)).mean()) < 4.5 / math.sqrt(first.numel())
 
 
+def test_uniform_and_normal_draws_share_no_number():
+    """A block drawn before, between or after two normal draws is uncorrelated with them."""
+    noise = StreamNoise(torch.arange(40))
+    draws = [
+        noise.uniform(10, 40, 20) * 2 - 1,
+        noise.normal(10, 40, 20, 1).squeeze(-1),
+        noise.uniform(10, 40, 20) * 2 - 1,
+        noise.uniform(10, 40, 20) * 2 - 1,
+        noise.normal(10, 40, 20, 1).squeeze(-1),
+        noise.normal(10, 40, 20, 1).squeeze(-1),
+    ]
+    for i, first in enumerate(draws):
+        for second in draws[:i]:
+            for f in (lambda x: x, lambda x: x**2 - (x**2).mean()):
+                assert abs((f(first) * f(second)).mean()) < 4.5 * (f(first).std() * f(second).std()) / math.sqrt(8000)
+
+
 def test_no_number_comes_twice():
     """A million numbers of different draws, chains, instances and variables hold no repeated row."""
     noise = StreamNoise(torch.arange(10))
