@@ -136,12 +136,14 @@ def recipe(problem: str, settings: Mapping[str, Any] | None = None) -> Recipe:
         "generator": dict(chosen.settings),
     }
     given: dict[str, dict[str, Any]] = {part: {} for part in parts}
-    for name, value in {**chosen.preset, **(settings or {})}.items():
+    instances = {name: value for name, value in (settings or {}).items() if name in chosen.settings}
+    for name, value in {**chosen.preset({**chosen.settings, **instances}), **(settings or {})}.items():
         owner = next((part for part, names in parts.items() if name in names), None)
         if owner is None:
             known = ", ".join(sorted(name for names in parts.values() for name in names))
             raise ValueError(f"unknown setting {name!r}; known: {known}")
-        given[owner][name] = _fit(name, value, parts[owner][name])
+        # The generator checks its own settings, some of which take several types.
+        given[owner][name] = value if owner == "generator" else _fit(name, value, parts[owner][name])
     return Recipe(
         problem=problem,
         generator={**chosen.settings, **given["generator"]},

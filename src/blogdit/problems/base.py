@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ class Family:
     it takes, with their defaults, as `blogdit generate --set` and `blogdit train --set` accept them.
     `render(instance, values)` shows an answer (or, with None, the question) as plain text for a terminal.
     `recognise` turns an instance of any origin into the family's own form, or raises a ValueError.
-    `preset` holds the training settings of the family: plain data, read by `blogdit.training`.
+    `preset(settings)` gives the settings of `blogdit train` that suit instances made with these generator settings.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Family:
     generate: Callable[..., list[Instance]]
     settings: Mapping[str, Any]
     render: Callable[[Instance, IntArray | None], str]
-    preset: Mapping[str, Any] = field(default_factory=dict)
+    preset: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda settings: {}
     graph_of: Callable[[Instance], Graph] | None = None
     needs_colors: bool = False  # `build` takes the number of colours besides the graph
     recognise: Callable[[Instance], Instance] | None = None

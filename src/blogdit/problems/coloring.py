@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,19 @@ def render(instance: Instance, values: IntArray | None = None) -> str:
     return "\n".join(lines)
 
 
-PRESET: dict[str, Any] = {}
+def preset(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "relation": "neighbours",
+        "heads": 4,
+        "head_dim": 32,
+        "layers": 7,
+        "unroll": 1,
+        "horizon": 32,
+        "tau_start": 0.02,
+        "learning_rate": 1e-3,
+        "code_sets": 32,
+    }
+
 
 FAMILY = Family(
     name="coloring",
@@ -80,7 +93,7 @@ FAMILY = Family(
     generate=generate,
     settings={"vertices": 50, "colors": 5, "p_min": 0.11, "p_max": 0.257, "planted": False},
     render=render,
-    preset=PRESET,
+    preset=preset,
     graph_of=graph_of,
     needs_colors=True,
 )

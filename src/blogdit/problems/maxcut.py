@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,20 @@ def render(instance: Instance, values: IntArray | None = None) -> str:
     return "\n".join(lines)
 
 
-PRESET: dict[str, Any] = {}
+def preset(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "relation": "neighbours",
+        "edge_features": settings["weights"] != "unit",
+        "heads": 4,
+        "head_dim": 32,
+        "layers": 4,
+        "unroll": 1,
+        "horizon": 32,
+        "tau_start": 0.02,
+        "learning_rate": 1e-3,
+        "validation_selector": "margin",
+    }
+
 
 FAMILY = Family(
     name="maxcut",
@@ -78,6 +92,6 @@ FAMILY = Family(
     generate=generate,
     settings={"vertices": 50, "p_min": 0.05, "p_max": 0.3, "weights": "unit"},
     render=render,
-    preset=PRESET,
+    preset=preset,
     graph_of=graph_of,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,21 @@ def render(instance: Instance, values: IntArray | None = None) -> str:
     return "\n".join(lines)
 
 
-PRESET: dict[str, Any] = {}
+def preset(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "relation": "neighbours",
+        "heads": 4,
+        "head_dim": 32,
+        "layers": 4,
+        "batch_size": 128,
+        "pool": 2048,
+        "unroll": 1,
+        "horizon": 32,
+        "tau_start": 0.02,
+        "learning_rate": 1e-3,
+        "validation_selector": "critical",
+    }
+
 
 FAMILY = Family(
     name="mis",
@@ -94,6 +109,6 @@ FAMILY = Family(
     generate=generate,
     settings={"size": "small", "weighted": False},
     render=render,
-    preset=PRESET,
+    preset=preset,
     graph_of=graph_of,
 )

@@ -6,6 +6,7 @@ Value v stands for digit v + 1. In text, digits beyond 9 are letters: A is 10, B
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -155,7 +156,24 @@ def render(instance: Instance, values: IntArray | None = None, ansi: bool = Fals
     return "\n".join([*lines, f"+{rule}+"])
 
 
-PRESET: dict[str, Any] = {}
+def preset(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """4x4 boards train on a CPU in minutes; larger ones want a GPU."""
+    chains = {"unroll": 1, "tau_start": 0.02, "learning_rate": 1e-3}
+    network = {"position_dims": 2, "relation": "neighbours", "head_dim": 32}
+    if settings["box"] == 2:
+        small = {
+            "dim": 64,
+            "heads": 2,
+            "layers": 2,
+            "batch_size": 64,
+            "horizon": 8,
+            "pool": 4096,
+            "validate_every": 250,
+        }
+        return {**network, **chains, **small, "min_givens": 4, "max_givens": 6, "validate_every": 250}
+    large = {"heads": 4, "layers": 9, "batch_size": 2048, "code_sets": 32, "horizon": 32, "pool": 30_000}
+    return {**network, **chains, **large, "min_givens": 24, "max_givens": 36, "validation_steps": 200}
+
 
 FAMILY = Family(
     name="sudoku",
@@ -164,6 +182,6 @@ FAMILY = Family(
     generate=generate,
     settings={"box": 3, "min_givens": 31, "max_givens": 42, "unique": True},
     render=render,
-    preset=PRESET,
+    preset=preset,
     recognise=recognise,
 )
