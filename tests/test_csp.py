@@ -6,7 +6,6 @@ import copy
 import dataclasses
 import itertools
 import pickle
-import time
 import tracemalloc
 
 import numpy as np
@@ -123,19 +122,17 @@ def test_instances_can_be_pickled_and_copied():
 
 
 def test_a_million_edges():
-    """Build and verify within seconds and below 1 GB (measured without the interpreter itself)."""
+    """Build and verify below 1 GB (measured without the interpreter itself)."""
     rng = np.random.default_rng(0)
     vertices, edges = 200_000, 1_000_000
     first = rng.integers(0, vertices, edges)
     pairs = np.stack([first, (first + rng.integers(1, vertices, edges)) % vertices], axis=1)
     values = rng.integers(0, 10, vertices)
     tracemalloc.start()
-    start = time.perf_counter()
     instance = Instance(np.full(vertices, 10), (NotEqual(pairs),))
     verdict = instance.verify(values)
-    seconds, peak = time.perf_counter() - start, tracemalloc.get_traced_memory()[1]
+    peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert verdict.violated == int((values[pairs[:, 0]] == values[pairs[:, 1]]).sum())
     assert len(next(verdict.violations()).variables) == 2
-    assert seconds < 5
     assert peak < 1e9

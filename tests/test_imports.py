@@ -96,14 +96,11 @@ def test_files_stay_readable():
             assert len(path.read_text().splitlines()) <= 420, path
 
 
-def test_import_is_fast_and_loads_nothing():
-    """`import blogdit` takes < 0.3 s (best of three) and loads neither torch nor numpy; all its names exist."""
-    code = (
-        "import sys, time; start = time.perf_counter(); import blogdit; seconds = time.perf_counter() - start;"
-        "assert not {'torch', 'numpy', 'networkx', 'typer'} & set(sys.modules); print(seconds)"
-    )
-    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(3)]
-    assert min(float(run.stdout) for run in runs) < 0.3
+def test_import_loads_nothing():
+    """`import blogdit` is quick because it loads neither torch nor numpy (benchmarks/core.py times it)."""
+    code = "import sys, blogdit; print(sorted({'torch', 'numpy', 'networkx', 'typer', 'rich'} & set(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
 
 
 def test_public_names():

@@ -6,16 +6,13 @@ import hashlib
 import json
 import os
 import re
-import time
 import tomllib
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from blogdit.formats import to_json
-from blogdit.problems import generate, sudoku
-from blogdit.problems.sudoku_boards import layout, random_grids
+from blogdit.problems import generate
 
 ROOT = Path(__file__).parent.parent
 
@@ -52,19 +49,3 @@ def test_seeds_mean_the_same_everywhere(problem, settings):
     data = [to_json(instance) for instance in generate(problem, 3, seed=42, **dict(settings))]
     digest = hashlib.sha256(json.dumps(data).encode()).hexdigest()[:16]
     assert digest == PINNED[problem, settings]
-
-
-def test_generating_puzzles_is_fast():
-    """A tenth of the promise: 10,000 puzzles with 31-42 givens in about a minute."""
-    start = time.perf_counter()
-    assert len(generate("sudoku", 1000, seed=0)) == 1000
-    assert time.perf_counter() - start < 6
-
-
-def test_verifying_solutions_is_fast():
-    """A tenth of the promise: 18,000 Sudoku solutions in 2 s."""
-    grids = random_grids(1800, layout(3), np.random.default_rng(0))
-    blank = sudoku.build("." * 81)
-    start = time.perf_counter()
-    assert all(blank.verify(grid).satisfied for grid in grids)
-    assert time.perf_counter() - start < 0.2 * 2  # twice, as tests share the machine
