@@ -1,0 +1,373 @@
+"""The chain: what a step may change, the closed forms of its loss, and the distribution of its trajectories."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.distributions import Normal, kl_divergence
+
+from blogdit.batch import collate
+from blogdit.blocks import SELECTORS, Schedule, Selector, decode, fit_budget
+from blogdit.chain import GIVEN_LOGIT, ChainConfig, Transition, entropy, noise_matching, prior, reverse_step, unroll
+from blogdit.constraints import NotEqual
+from blogdit.csp import Instance
+from blogdit.energy import energy, violation_scores
+from blogdit.noise import StreamNoise
+from blogdit.problems import generate
+from helpers import codes, generator, noise, small_denoiser, zoo
+
+CONFIGS = {"hidden": ChainConfig(), "visible": ChainConfig(hide_block=False)}
+
+
+def batches():
+    puzzles = generate("sudoku", 3, seed=0, box=2, min_givens=4, max_givens=6)
+    return {"shared": collate(puzzles, chains=2), "union": collate(zoo(), chains=3)}
+
+
+def start(batch, config=ChainConfig(), seed=0):  # noqa: B008
+    model = small_denoiser()
+    return model, model.context(batch, codes(batch)), prior(batch, config, noise(seed))
+
+
+def random_transition(batch, seed=0, width=None):
+    """A step with arbitrary means, variances and block."""
+    shape = (batch.rows, batch.groups * batch.variables, batch.values)
+    draws = generator(seed)
+    corrupted, mean = torch.randn(shape, generator=draws) * 3, torch.randn(shape, generator=draws) * 3
+    log_variance = torch.randn(*shape[:2], width or shape[2], generator=draws)
+    block = (torch.rand(shape[:2], generator=draws) < 0.6) & batch.free
+    return Transition(mean, corrupted, mean, log_variance, block)
+
+
+# -- what a step may change --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", ["shared", "union"])
+@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.filterwarnings("ignore:mkldnn_matmul")
+def test_variables_outside_the_block_are_bit_identical(kind, layout):
+    """Whatever the block, in float32 and under autocast; inside the block every logit changes."""
+    batch, config = batches()[layout], CONFIGS[kind]
+    model, context, logits = start(batch)
+    logits = logits * math.pi + 1e-30  # bits that rounding would lose
+    for seed in range(5):
+        block = (torch.rand(logits.shape[:2], generator=generator(seed)) < 0.5) & batch.free
+        for half in (False, True):
+            with torch.autocast("cpu", torch.bfloat16, enabled=half):
+                step = reverse_step(model, context, batch, logits, block, config, noise(seed))
+            assert torch.equal(step.logits[~block], logits[~block])
+            assert torch.equal(step.corrupted[~block], logits[~block])
+            assert (step.logits[block] != logits[block]).all()
+            assert step.logits.dtype == torch.float32
+
+
+@pytest.mark.parametrize("name", SELECTORS)
+def test_givens_never_change(name):
+    """Over 40 steps of any selector the logits of given variables keep their bits, and decode to the given value."""
+    for batch in batches().values():
+        model, context, logits = start(batch)
+        first, selector, draws = logits, Selector(name, batch), noise(1)
+        with torch.no_grad():
+            for step in range(40):
+                done = torch.full((1, batch.chains, batch.size), step / 39)
+                logits = unroll(model, context, batch, logits, done, ChainConfig(), selector, draws).logits
+        assert torch.equal(logits[batch.given], first[batch.given])
+        assert torch.equal(decode(logits, batch)[batch.given], batch.given_value[batch.given])
+        assert torch.isfinite(logits).all()
+        assert not torch.equal(logits[batch.free], first[batch.free])
+
+
+def test_a_hidden_block_is_unknown_to_the_network():
+    """With the same random numbers, other logits inside the block give the same prediction: a Gibbs move."""
+    for batch in batches().values():
+        model, context, logits = start(batch)
+        block = (torch.rand(logits.shape[:2], generator=generator(3)) < 0.5) & batch.free
+        changed = torch.where(block[..., None], torch.randn_like(logits) * 5, logits)
+        for kind, config in CONFIGS.items():
+            one = reverse_step(model, context, batch, logits, block, config, noise(7))
+            other = reverse_step(model, context, batch, changed, block, config, noise(7))
+            same = torch.equal(one.mean, other.mean) and torch.equal(one.logits[block], other.logits[block])
+            assert same == (kind == "hidden")
+
+
+def test_hidden_blocks_hold_fresh_prior_noise():
+    """N(bias, s^2), independent of the old logits and new at each step."""
+    batch = collate([Instance(np.array([3] * 50))], chains=40)
+    config = ChainConfig(prior_scale=2.0, prior_bias=(1.0, 0.0, -1.0))
+    model = small_denoiser()
+    context = model.context(batch, codes(batch))
+    logits, block, draws = torch.full((40, 50, 3), 7.0), torch.ones(40, 50, dtype=torch.bool), noise()
+    first = reverse_step(model, context, batch, logits, block, config, draws).corrupted
+    second = reverse_step(model, context, batch, logits, block, config, draws).corrupted
+    assert first.mean((0, 1)).tolist() == pytest.approx([1, 0, -1], abs=4 * 2 / 2000**0.5)
+    assert first.std((0, 1)).tolist() == pytest.approx([2, 2, 2], rel=0.07)
+    assert not (first == second).any()
+
+
+def test_steps_sample_the_predicted_gaussian():
+    """Standardised samples of the block are standard normal, and the noise is not that of the corruption."""
+    batch = collate([Instance(np.array([3] * 50))], chains=100)
+    model, context, logits = start(batch)
+    block = torch.ones(100, 50, dtype=torch.bool)
+    with torch.no_grad():
+        step = reverse_step(model, context, batch, logits, block, ChainConfig(), noise(5))
+    standard = (step.logits - step.mean) / torch.exp(0.5 * step.log_variance)
+    assert abs(standard.mean()) < 4 / 15_000**0.5
+    assert abs(standard.var() - 1) < 4 * (2 / 15_000) ** 0.5
+    assert abs((standard * step.corrupted).mean()) < 4 / 15_000**0.5
+
+
+def test_the_prior_is_gaussian_with_clamped_givens():
+    """N(0, s^2) on free variables, a bias where one is set, and certainty on givens."""
+    instance = Instance(np.array([2] * 100), givens={3: 1, 8: 0})
+    batch = collate([instance], chains=100)
+    for scale, bias in ((1.0, ()), (0.5, (0.0, 2.0)), (1.0, (3.0,))):
+        logits = prior(batch, ChainConfig(prior_scale=scale, prior_bias=bias), noise())
+        assert logits[:, 3].unique(dim=0).tolist() == [[-GIVEN_LOGIT, GIVEN_LOGIT]]
+        assert logits[:, 8].unique(dim=0).tolist() == [[GIVEN_LOGIT, -GIVEN_LOGIT]]
+        loose = logits[batch.free]
+        expected = [*bias, 0.0, 0.0][:2]
+        assert loose.mean(0).tolist() == pytest.approx(expected, abs=4 * scale / 9800**0.5)
+        assert loose.std(0).tolist() == pytest.approx([scale] * 2, rel=0.03)
+
+
+@pytest.mark.parametrize("name", ["prior_scale", "sigma"])
+def test_scales_must_be_positive(name):
+    with pytest.raises(ValueError, match=f"{name} must be positive, got 0"):
+        ChainConfig(**{name: 0.0})
+
+
+# -- closed forms ------------------------------------------------------------------------------------------------------
+
+
+def masked(batch, step, amounts):
+    """Sum over the block's variables and their domains, from the definition, instance by instance."""
+    inside = batch.per_instance(step.block)[..., None] & batch.per_instance(
+        batch.domain.expand(batch.rows, -1, -1)
+    )  # fmt: skip
+    return (batch.per_instance(amounts) * inside).sum((2, 3))
+
+
+@pytest.mark.parametrize("layout", ["shared", "union"])
+@pytest.mark.parametrize("width", [1, None])
+def test_entropy_and_noise_matching_equal_torch_distributions(layout, width):
+    """With one variance per variable or per value: h(q), and the cross entropy KL(q | N(Z_t, sigma^2)) + h(q)."""
+    batch, config = batches()[layout], ChainConfig(sigma=1.7)
+    step = random_transition(batch, width=width)
+    q = Normal(step.mean, torch.exp(0.5 * step.log_variance).expand_as(step.mean))
+    forward = Normal(step.corrupted, config.sigma)  # p(Z_t | Z_{t-1}) as a function of Z_{t-1}
+    exact = masked(batch, step, q.entropy())
+    found = entropy(step, batch).view(batch.chains, batch.size)
+    torch.testing.assert_close(found, exact, rtol=1e-5, atol=1e-4)
+    exact = masked(batch, step, kl_divergence(q, forward) + q.entropy())
+    found = noise_matching(step, batch, config).view(batch.chains, batch.size)
+    torch.testing.assert_close(found, exact, rtol=1e-5, atol=1e-3)
+
+
+def test_noise_matching_is_the_expected_log_probability():
+    """By simulation: the mean of -log p(Z_t | Z_{t-1}) over samples of the step."""
+    batch, config = collate([Instance(np.array([3, 2]))]), ChainConfig(sigma=2.0)
+    step = random_transition(batch, seed=4)._replace(block=torch.tensor([[True, True]]))
+    q = Normal(step.mean, torch.exp(0.5 * step.log_variance))
+    torch.manual_seed(0)
+    samples = q.sample((200_000,))
+    losses = -Normal(samples, 2.0).log_prob(step.corrupted)[..., batch.domain].sum(-1)
+    assert noise_matching(step, batch, config).item() == pytest.approx(losses.mean().item(), rel=0.005)
+
+
+def test_nothing_is_counted_outside_the_block():
+    """An empty block has no entropy and no noise term."""
+    batch = batches()["union"]
+    step = random_transition(batch)._replace(block=torch.zeros(batch.rows, batch.groups * batch.variables) > 0)
+    assert (entropy(step, batch) == 0).all()
+    assert (noise_matching(step, batch, ChainConfig()) == 0).all()
+
+
+@pytest.mark.parametrize("sigma", [0.5, 1.0, 4.0])
+def test_without_energy_the_loss_is_least_at_the_forward_noise(sigma):
+    """noise - entropy is a KL divergence: zero, with zero gradient, at sigma_theta = sigma and mean Z_t; else more."""
+    batch, config = collate([Instance(np.array([4] * 3))]), ChainConfig(sigma=sigma)
+    step = random_transition(batch)._replace(block=torch.ones(1, 3, dtype=torch.bool))
+
+    def loss(mean, log_variance):
+        at = step._replace(mean=mean, log_variance=log_variance)
+        return (noise_matching(at, batch, config) - entropy(at, batch)).sum()
+
+    best_mean = step.corrupted.clone().requires_grad_()
+    best_variance = torch.full((1, 3, 1), 2 * math.log(sigma)).requires_grad_()
+    least = loss(best_mean, best_variance)
+    assert least.item() == pytest.approx(0, abs=1e-4)
+    for gradient in torch.autograd.grad(least, [best_mean, best_variance]):
+        assert gradient.abs().max() < 1e-5
+    values = [loss(step.corrupted, torch.full((1, 3, 1), x)).item() for x in torch.linspace(-6, 6, 61)]
+    at = torch.linspace(-6, 6, 61)[int(np.argmin(values))].item()
+    assert at == pytest.approx(2 * math.log(sigma), abs=0.1)
+    assert loss(step.corrupted + 0.3, best_variance) > least
+
+
+# -- a stretch of the chain --------------------------------------------------------------------------------------------
+
+
+def test_unroll_sums_the_terms_of_its_steps():
+    """Three steps at once or one at a time, with the block share of the schedule."""
+    batch, config = batches()["union"], ChainConfig(schedule=Schedule(0.9, 0.2))
+    model, context, logits = start(batch)
+    selector = Selector("random", batch)
+    progress = torch.rand(3, batch.chains, batch.size, generator=generator(1))
+    whole = unroll(model, context, batch, logits, progress, config, selector, noise(2))
+    draws, sums, state = noise(2), [0, 0, 0], logits
+    for done in progress:
+        part = unroll(model, context, batch, state, done[None], config, selector, draws)
+        state = part.logits
+        sums = [a + b for a, b in zip(sums, (part.entropy, part.noise_matching, part.block_share), strict=True)]
+    assert torch.equal(whole.logits, state)
+    torch.testing.assert_close(whole.entropy, sums[0])
+    torch.testing.assert_close(whole.noise_matching, sums[1])
+    torch.testing.assert_close(whole.block_share, sums[2] / 3)
+
+
+def test_the_schedule_drives_the_share():
+    """rho_max at the start of a chain, rho_min at its end, for each chain by its own progress."""
+    batch = collate([Instance(np.array([2] * 500))], chains=2)
+    model, context, logits = start(batch)
+    config = ChainConfig(schedule=Schedule(0.8, 0.1, "linear"))
+    done = torch.tensor([[[0.0], [1.0]]])
+    with torch.no_grad():
+        after = unroll(model, context, batch, logits, done, config, Selector("random", batch), noise()).logits
+    changed = (after != logits).any(-1).float().mean(1)
+    assert changed.tolist() == pytest.approx([0.8, 0.1], abs=0.08)
+
+
+def test_gradients_go_through_every_step():
+    """The energy at the end reaches, by reparameterisation, what the first of three steps predicted."""
+    batch = collate([Instance(np.array([3] * 6), (NotEqual([[i, i + 1] for i in range(5)]),))])
+    model, context, logits = start(batch)
+    means = []
+
+    def watched(*arguments):
+        mean, log_variance = model(*arguments)
+        mean.retain_grad()
+        means.append(mean)
+        return mean, log_variance
+
+    progress = torch.zeros(3, 1, 1)
+    end = unroll(watched, context, batch, logits, progress, ChainConfig(), Selector("random", batch), noise(3))
+    energy(end.logits.softmax(-1), batch).sum().backward()
+    assert len(means) == 3
+    assert all(mean.grad.abs().max() > 0 for mean in means)
+
+
+def test_same_key_same_trajectory_in_any_batch():
+    """With streams, the chain of an instance is the same alone, beside others, and under padding."""
+    members = [*zoo(), *generate("sudoku", 1, seed=0, box=2, min_givens=4, max_givens=6)]
+    keys = torch.arange(len(members)) * 7 + 1
+    model = small_denoiser(layers=1)
+
+    def run(batch, draws, name):
+        logits = prior(batch, ChainConfig(), draws)
+        done = torch.linspace(0, 1, 6)[:, None, None].expand(6, batch.chains, batch.size)
+        context = model.context(batch, codes(batch))
+        with torch.no_grad():
+            return unroll(model, context, batch, logits, done, ChainConfig(), Selector(name, batch), draws).logits
+
+    for name in SELECTORS:
+        together = collate(members, chains=2, variables=20)
+        whole = together.per_instance(run(together, StreamNoise(keys), name))
+        for b, instance in enumerate(members):
+            alone = collate([instance], chains=2)
+            own = alone.per_instance(run(alone, StreamNoise(keys[b : b + 1]), name))[:, 0]
+            beside = whole[:, b, : instance.size, : own.shape[-1]]
+            torch.testing.assert_close(beside, own, rtol=1e-3, atol=1e-3, msg=f"{name}, instance {b}")
+
+
+# -- Proposition 3.1 ---------------------------------------------------------------------------------------------------
+
+EDGE = Instance(np.array([2, 2]), (NotEqual([[0, 1]]),))
+STATES = list(itertools.product((0, 1), repeat=2))
+MASKS = list(itertools.product((False, True), repeat=2))
+STEPS, PULL, SPREAD = 3, 0.8, 1.0
+
+
+def toy_denoiser(logits, block, context):
+    """Each variable wants the value that the other one does not seem to have."""
+    seen = logits.argmax(-1).flip(1)  # (R, 2)
+    mean = torch.where(seen[..., None] == torch.arange(2), -PULL, PULL)
+    return mean, torch.full((*mean.shape[:2], 1), 2 * math.log(SPREAD))
+
+
+def chance_of(value, seen):
+    """P(argmax of the sampled logits = value | what the other one seemed to have): a difference of two Gaussians."""
+    differs = 0.5 * (1 + math.erf(2 * PULL / (SPREAD * math.sqrt(2)) / math.sqrt(2)))
+    return differs if value != seen else 1 - differs
+
+
+def masked_kernel(new, old, mask, hidden):
+    """q(X_{t-1} | X_t, m_t) of decoded values."""
+    total = 1.0
+    for i in range(2):
+        if not mask[i]:
+            total *= float(new[i] == old[i])
+        elif mask[1 - i] and hidden:  # the other one shows noise, either value half the time
+            total *= 0.5 * (chance_of(new[i], 0) + chance_of(new[i], 1))
+        else:
+            total *= chance_of(new[i], old[1 - i])
+    return total
+
+
+def mask_chance(mask, old, rate, name):
+    """pi(m_t | X_t)."""
+    if name == "random":
+        chances = [rate, rate]
+    else:
+        batch = collate([EDGE])
+        scores = violation_scores(torch.tensor([old]), batch)
+        chances = fit_budget(scores, torch.tensor([[rate]]), batch.free)[0].tolist()
+    return math.prod(p if m else 1 - p for p, m in zip(chances, mask, strict=True))
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("name", ["random", "critical"])
+def test_discarding_the_masks_leaves_the_trajectories_unchanged(name, kind):
+    """Proposition 3.1, exactly and by simulation.
+
+    Exactly: the joint with masks, summed over all mask sequences, is the chain of mixture kernels (Equation 3), for
+    all 256 trajectories. By simulation: trajectories of the package's own chain have that distribution.
+    """
+    config, rates = CONFIGS[kind], [0.9, 0.6, 0.3]
+    hidden = config.hide_block
+    kernel = {
+        (new, old, mask): masked_kernel(new, old, mask, hidden) for new in STATES for old in STATES for mask in MASKS
+    }
+    weight = {(m, x, t): mask_chance(m, x, rates[t], name) for m in MASKS for x in STATES for t in range(STEPS)}
+    exact = {}
+    for path in itertools.product(STATES, repeat=STEPS + 1):  # X_3, X_2, X_1, X_0
+        joint = sum(
+            0.25 * math.prod(weight[m[t], path[t], t] * kernel[path[t + 1], path[t], m[t]] for t in range(STEPS))
+            for m in itertools.product(MASKS, repeat=STEPS)
+        )
+        mixture = 0.25 * math.prod(
+            sum(weight[m, path[t], t] * kernel[path[t + 1], path[t], m] for m in MASKS) for t in range(STEPS)
+        )
+        assert joint == pytest.approx(mixture, abs=1e-12)
+        exact[path] = mixture
+    assert sum(exact.values()) == pytest.approx(1)
+
+    chains = 60_000
+    batch, draws = collate([EDGE], chains), noise(11)
+    logits, selector = prior(batch, config, draws), Selector(name, batch)
+    seen = [decode(logits, batch)]
+    for rate in rates:
+        block = selector.draw(logits, torch.full((chains, 1, 1), rate), draws)
+        logits = reverse_step(toy_denoiser, None, batch, logits, block, config, draws).logits
+        seen.append(decode(logits, batch))
+    digits = torch.stack([2 * x[:, 0] + x[:, 1] for x in seen])  # (T + 1, chains)
+    counts = torch.bincount((digits * torch.tensor([[64], [16], [4], [1]])).sum(0), minlength=256)
+    expected = torch.tensor([exact[path] for path in itertools.product(STATES, repeat=STEPS + 1)])
+    distance = 0.5 * (counts / chains - expected).abs().sum()
+    # The expected distance of exact draws is about sum_i sqrt(p_i / (2 pi n)).
+    error = (expected / (2 * math.pi * chains)).sqrt().sum()
+    assert distance < 1.4 * error
