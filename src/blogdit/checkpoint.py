@@ -79,7 +79,12 @@ def read_tensors(path: Path, format_name: str, version: int) -> tuple[dict[str, 
         raise InputError(f"not a complete safetensors file ({error})", path) from None
     if header_text is None:
         raise InputError("a safetensors file, but not one of blogdit's (it has no blogdit header)", path)
-    header = json.loads(header_text)
+    try:
+        header = json.loads(header_text)
+    except json.JSONDecodeError:
+        header = None
+    if not isinstance(header, dict) or not isinstance(header.get("version"), int):
+        raise InputError("a safetensors file with a blogdit header that cannot be read", path)
     if header.get("format") != format_name:
         raise InputError(f"holds {header.get('format')!r}, expected {format_name!r}", path)
     if header["version"] > version:

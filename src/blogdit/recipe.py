@@ -113,7 +113,10 @@ def _fit(name: str, value: Any, default: Any) -> Any:
     """The value with the type of the default, or a ValueError."""
     if isinstance(default, tuple):  # of numbers; on the command line 0.5,-1
         parts = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
-        return tuple(float(part) for part in parts)
+        try:
+            return tuple(float(part) for part in parts)
+        except (TypeError, ValueError):
+            raise ValueError(f"{name} must be numbers, got {value!r}") from None
     if isinstance(default, bool) or isinstance(value, bool):
         good = isinstance(value, bool) and isinstance(default, bool)
     elif isinstance(default, float):
