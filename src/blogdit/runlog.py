@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -40,12 +42,16 @@ class Log:
                     break  # the run was killed while it wrote this line
                 if record["update"] <= keep:
                     kept.append(line + "\n")
-        self.file = open(path, "w", buffering=1)  # noqa: SIM115 - closed by __exit__
-        self.file.writelines(kept)
+        partial = out / ".log.jsonl.partial"
+        partial.write_text("".join(kept))
+        os.replace(partial, path)  # a run killed at this moment has its whole log or the part it keeps
+        self.file = open(path, "a", buffering=1)  # noqa: SIM115 - closed by __exit__
 
     def write(self, record: dict[str, Any]) -> None:
+        """Numbers that are not finite, which JSON does not know, become null."""
         if self.file is not None:
-            self.file.write(json.dumps(record) + "\n")
+            finite = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in record.items()}
+            self.file.write(json.dumps(finite) + "\n")
 
     def __enter__(self) -> Log:
         return self

@@ -7,6 +7,7 @@ minutes, and a resumed run continues as if it had not been interrupted (bit for 
 from __future__ import annotations
 
 import math
+import pickle
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -108,14 +109,22 @@ class Data:
 
 
 def generated_data(recipe: Recipe, seed: int, training: bool = True, validation: bool = True) -> Data:
-    """Instances from the family's generator; training and validation come from different seeds."""
+    """Instances from the family's generator; training and validation come from different seeds, and an instance that
+    both seeds make (there are few small puzzles) does not train."""
     make, config = family(recipe.problem).make, recipe.training
     rngs = [np.random.default_rng([seed, part]) for part in (0, 1)]
-    return Data(
-        make(config.pool, rngs[0], **recipe.generator) if training else [],
-        make(config.validation, rngs[1], **recipe.generator) if validation else [],
-        {"training": "generated", "validation": "generated"},
-    )
+    pool = make(config.pool, rngs[0], **recipe.generator) if training else []
+    held_out = make(config.validation, rngs[1], **recipe.generator) if validation else []
+    known = {_content(instance) for instance in held_out}
+    kept = [instance for instance in pool if _content(instance) not in known]
+    if pool and not kept:
+        raise ValueError("every generated training instance is also a validation instance; lower `validation`")
+    return Data(kept, held_out, {"training": "generated", "validation": "generated"})
+
+
+def _content(instance: Instance) -> bytes:
+    """The same for two instances with the same problem, whatever their names. A key only: never loaded."""
+    return pickle.dumps((instance.domain_sizes, instance.constraints, instance.objective, dict(instance.givens)))
 
 
 def learning_rate(recipe: Recipe, updates: int, spent: float) -> float:
@@ -230,7 +239,11 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.parameters, config.clip, foreach=True)
-        numbers = torch.stack([*terms.values(), norm]).tolist()  # the one moment when the host waits for the device
+        whole = torch.stack([*terms.values(), norm])
+        if self.world > 1:  # means over the whole batch, and one decision for all about a step that is not finite
+            distributed.all_reduce(whole)
+            whole = whole / self.world
+        numbers = whole.tolist()  # the one moment when the host waits for the device
         record = dict(zip([*terms, "gradient_norm"], numbers, strict=True)) | {"tau": tau, "learning_rate": rate}
         if math.isfinite(record["loss"]) and math.isfinite(record["gradient_norm"]):
             for group in self.optimizer.param_groups:
@@ -270,32 +283,35 @@ class Trainer:
         Files in `out`: `state.safetensors` (to resume), `best.safetensors` and `last.safetensors` (models with the
         averaged weights), `log.jsonl`.
         """
-        began, before = time.monotonic(), self.progress.seconds
-        saved = began
+        began, before, saved = time.monotonic(), self.progress.seconds, 0.0
         with runlog.Log(out, self.progress.updates, enabled=self.rank == 0) as log:
             while self._spent() < 1:
                 record: dict[str, Any] = {"update": self.progress.updates + 1, **self.update()}
-                self.progress.seconds = before + time.monotonic() - began
+                elapsed = self._agreed(time.monotonic() - began)
+                self.progress.seconds = before + elapsed
                 record |= {"seconds": round(self.progress.seconds, 3), "bad_steps": self.progress.bad_steps}
-                paused = pause_after is not None and time.monotonic() - began > 60 * pause_after
+                paused = pause_after is not None and elapsed > 60 * pause_after
                 ending = self._spent() >= 1 or paused
                 if ending or self.progress.updates % self.recipe.training.validate_every == 0:
                     record |= self._validate(out)
                 log.write(record)
-                if ending or time.monotonic() - saved > save_every:
+                if ending or elapsed - saved > save_every or self.progress.updates == 1:
                     self.save(out)
-                    saved = time.monotonic()
+                    saved = elapsed
                 yield record
                 if paused:
                     return
 
     def _spent(self) -> float:
-        share = self.budget.spent(self.progress.updates, self.progress.seconds)
-        if self.world > 1:  # the processes' clocks differ; they must agree on when to stop
-            agreed = torch.tensor([share], device=self.device)
-            distributed.broadcast(agreed, 0)
-            share = agreed.item()
-        return share
+        return self.budget.spent(self.progress.updates, self.progress.seconds)
+
+    def _agreed(self, seconds: float) -> float:
+        """The time by the clock of the first process: tau, the learning rate, saving and stopping follow it."""
+        if self.world == 1:
+            return seconds
+        shared = torch.tensor([seconds], dtype=torch.float64, device=self.device)
+        distributed.broadcast(shared, 0)
+        return shared.item()
 
     def _validate(self, out: Path) -> dict[str, float]:
         """Score the averaged weights; keep them if they are the best so far."""
