@@ -33,7 +33,7 @@ BAD = {
     "blank": (b"\n  \n\n", {}, None, "empty file"),
     "binary": (bytes(range(256)), {}, 1, "expected a text file|binary"),
     "zeros": (b"\0" * 100, {}, 1, "a binary file; expected text"),
-    "latin-1": ("1 2\n3 é\n".encode("latin-1"), {"problem": "mis"}, 1, "not text"),
+    "latin-1": ("1 2\n3 é\n".encode("latin-1"), {"problem": "mis"}, 2, "not text"),
     "prose": (b"Dear reader,\nthis is no instance\n", {}, 1, "not a known format; expected Sudoku text"),
     "gz truncated": (gzip.compress(NINE.encode() * 50)[:-12], {}, 1, "the compressed file is truncated or damaged"),
     "xz truncated": (lzma.compress(NINE.encode() * 50)[:-20], {}, 1, "the compressed file is truncated or damaged"),

@@ -26,15 +26,16 @@ from blogdit.formats.graph_text import (
     write_edge_list,
     write_gset,
 )
-from blogdit.formats.json_text import from_json, looks_like_json, read_json, to_json, write_json
+from blogdit.formats.json_text import from_json, holds_json_lines, looks_like_json, read_json, to_json, write_json
 from blogdit.formats.solutions import read_solutions, record, write_solutions
-from blogdit.formats.sudoku_text import looks_like_sudoku, read_sudoku, write_sudoku
-from blogdit.formats.text import Lines, create_text, open_lines, plain_stem, plain_suffix
+from blogdit.formats.sudoku_text import holds_puzzle_lines, looks_like_sudoku, read_sudoku, write_sudoku
+from blogdit.formats.text import Lines, OnError, create_text, open_lines, plain_stem, plain_suffix
 from blogdit.problems import families, family
 from blogdit.problems.base import Family
 from blogdit.problems.graphs import Graph, whole_number
 
 __all__ = [
+    "count",
     "from_json",
     "native_suffix",
     "read",
@@ -56,40 +57,69 @@ def read(path: str | Path, problem: str | None = None, colors: int | None = None
     return list(stream(path, problem, colors))
 
 
-def stream(path: str | Path, problem: str | None = None, colors: int | None = None) -> Iterator[Instance]:
-    """The instances of a file one by one, so that a big file needs little memory."""
+def stream(
+    path: str | Path,
+    problem: str | None = None,
+    colors: int | None = None,
+    name: str | None = None,
+    on_error: OnError | None = None,
+) -> Iterator[Instance]:
+    """The instances of a file one by one, so that a big file needs little memory.
+
+    They are called `name` (that of the file, if not given), with the line where a file holds several. With `on_error`,
+    what is wrong with the file is reported there instead of raised; of a file with an instance per line, only the bad
+    lines are left out.
+    """
     try:
         forced = None if problem is None else family(problem)
         colors = None if colors is None else whole_number(colors, "colors", 1)
     except ValueError as error:
         raise InputError(str(error)) from None
-    stem, suffix = plain_stem(path), plain_suffix(path)
+    try:
+        yield from _stream(Path(path), forced, colors, plain_stem(path) if name is None else name, on_error)
+    except InputError as error:
+        if on_error is None:
+            raise
+        on_error(error)
+
+
+def _stream(
+    path: Path, forced: Family | None, colors: int | None, name: str, on_error: OnError | None
+) -> Iterator[Instance]:
+    suffix = plain_suffix(path)
     with open_lines(path) as lines:
         start = lines.peek(64)
         if not any(line.strip() for line in start):
             raise InputError("empty file; expected an instance", lines.path)
         if suffix in NETWORKX_SUFFIXES:
             for index, graph in enumerate(read_with_networkx(lines, suffix)):
-                yield _from_graph(graph, forced, colors, f"{stem}:{index + 1}" if index else stem, lines)
+                yield _from_graph(graph, forced, colors, f"{name}:{index + 1}" if index else name, lines)
         elif looks_like_json(start):
-            for instance in read_json(lines, stem):
-                if forced is not None and instance.problem != forced.name:
-                    raise lines.error(f"expected {forced.name}, got {instance.problem!r}")
-                yield instance
+            yield from read_json(lines, name, forced.name if forced else None, on_error)
         elif looks_like_sudoku(start) if forced is None else forced.graph_of is None:
-            yield from read_sudoku(lines, stem)
+            yield from read_sudoku(lines, name, on_error)
         elif looks_like_dimacs(start):
             graph, hints = read_dimacs(lines)
-            yield _from_graph(graph, forced or _hinted(hints), colors or _hinted_colors(hints), stem, lines)
+            yield _from_graph(graph, forced or _hinted(hints), colors or _hinted_colors(hints), name, lines)
         elif looks_like_columns(start):
             if is_gset(start):
-                yield _from_graph(read_gset(lines), forced or family("maxcut"), colors, stem, lines)
+                yield _from_graph(read_gset(lines), forced or family("maxcut"), colors, name, lines)
             else:
-                yield _from_graph(read_edge_list(lines), forced, colors, stem, lines)
+                yield _from_graph(read_edge_list(lines), forced, colors, name, lines)
         else:
+            lines.take(1)  # says so if it is not even text
             raise lines.error(
                 "not a known format; expected Sudoku text, DIMACS .col, G-set, an edge list or JSON", line=1
             )
+
+
+def count(path: str | Path) -> int:
+    """How many instances a file holds if all is well: its lines where it holds one per line, else 1."""
+    with open_lines(path) as lines:
+        start = lines.peek(64)
+        if plain_suffix(path) in NETWORKX_SUFFIXES or not (holds_puzzle_lines(lines) or holds_json_lines(start)):
+            return 1
+        return sum(1 for _ in lines.parse_each(lambda line: line if line.strip() else None, lambda error: None))
 
 
 def _from_graph(graph: Graph, chosen: Family | None, colors: int | None, name: str, lines: Lines) -> Instance:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterable, Iterator
-from typing import IO, Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO, Any, TypeVar
 
 import numpy as np
 
@@ -22,8 +22,10 @@ from blogdit.constraints import (
 )
 from blogdit.csp import Instance, Objective
 from blogdit.errors import InputError
-from blogdit.formats.text import Lines
+from blogdit.formats.text import Lines, OnError
 from blogdit.problems import families
+
+T = TypeVar("T")
 
 FORMAT, VERSION = "blogdit-csp", 1
 # The keys of a constraint in JSON are the arguments and the attributes of its class.
@@ -37,27 +39,54 @@ INSTANCE_KEYS = {
 
 
 def looks_like_json(start: list[str]) -> bool:
-    return next((line for line in start if line.strip()), "").lstrip().startswith("{")
+    """Whether the first lines of a file, or most of them, open an object."""
+    lines = [line.lstrip() for line in start if line.strip()]
+    return bool(lines) and (lines[0].startswith("{") or 2 * sum(line.startswith("{") for line in lines) > len(lines))
 
 
-def read_json(lines: Lines, stem: str) -> Iterator[Instance]:
-    for data, line, name in json_objects(lines, stem):
+def read_json(
+    lines: Lines, stem: str, problem: str | None = None, on_error: OnError | None = None
+) -> Iterator[Instance]:
+    """Instances of any problem, or of `problem` alone; those of a line with an error are left out if `on_error` is
+    there to hear of it."""
+
+    def build(data: Any, line: int, name: str) -> Instance:
         try:
-            yield from_json(data, name)
+            instance = from_json(data, name)
         except (ValueError, OverflowError) as error:
             raise lines.error(str(error), line) from None
+        if problem is not None and instance.problem != problem:
+            raise lines.error(f"expected {problem}, got {instance.problem!r}", line)
+        return instance
+
+    return _objects(lines, stem, build, on_error)
 
 
 def json_objects(lines: Lines, stem: str) -> Iterator[tuple[Any, int, str]]:
     """(object, line, default name) of each object: one per line, or a single one over all lines."""
-    opening = next((line for line in lines.peek(1)), "")
-    if opening.strip() in ("", "{") or not opening.rstrip().endswith("}"):
-        yield _decode("\n".join(lines), lines, whole_file=True), 1, stem
+    return _objects(lines, stem, lambda data, line, name: (data, line, name))
+
+
+def _objects(
+    lines: Lines, stem: str, build: Callable[[Any, int, str], T], on_error: OnError | None = None
+) -> Iterator[T]:
+    if not holds_json_lines(lines.peek(64)):
+        yield build(_decode("\n".join(lines), lines, whole_file=True), 1, stem)
         return
-    for line in lines:
-        if line.strip():
-            alone = lines.number == 1 and not lines.peek(1)
-            yield _decode(line, lines), lines.number, stem if alone else f"{stem}:{lines.number}"
+
+    def parse(line: str) -> T | None:
+        if not line.strip():
+            return None
+        alone = lines.number == 1 and not lines.peek(1)
+        return build(_decode(line, lines), lines.number, stem if alone else f"{stem}:{lines.number}")
+
+    yield from lines.parse_each(parse, on_error)
+
+
+def holds_json_lines(start: list[str]) -> bool:
+    """The first line is a whole object, or (should it be damaged) a later one that is not indented is."""
+    first = [line.strip() for line in start[:1]]
+    return any(line.startswith("{") and line.rstrip().endswith("}") for line in first + start[1:])
 
 
 def _decode(text: str, lines: Lines, whole_file: bool = False) -> Any:

@@ -5,34 +5,45 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
+import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from blogdit.errors import InputError
 
 LONGEST_LINE = 1 << 28  # characters; a damaged archive could unpack to one endless line
 GZIP_MAGIC, XZ_MAGIC = b"\x1f\x8b", b"\xfd7zXZ\x00"
 COMPRESSION_SUFFIXES = (".gz", ".xz")
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")  # what the error handler "surrogateescape" makes of such bytes
+
+T = TypeVar("T")
+OnError = Callable[[InputError], None]
 
 
 class Lines:
-    """The lines of a file one by one, with a look at the next ones and errors that name the place."""
+    """The lines of a file one by one, with a look at the next ones and errors that name the place.
+
+    An error about one line leaves the ones behind it readable: `next` goes on with the following line.
+    """
 
     def __init__(self, path: Path, handle: IO[str]):
         self.path, self.number = path, 0
-        self._handle, self._ahead = handle, list[str]()
+        self._handle, self._ahead, self._ended = handle, list[str](), False
 
     def __iter__(self) -> Iterator[str]:
-        """The remaining lines, without their ends; `number` is that of the line handed out last."""
-        while True:
-            line = self._ahead.pop(0) if self._ahead else self._read()
-            if line is None:
-                return
-            self.number += 1
-            yield line
+        return self
+
+    def __next__(self) -> str:
+        """The next line, without its end; `number` is that of the line handed out last."""
+        line = self._ahead.pop(0) if self._ahead else self._read()
+        if line is None:
+            raise StopIteration
+        self.number += 1
+        self._require_text(line)
+        return line
 
     def peek(self, count: int) -> list[str]:
         """The next lines, at most `count`, without consuming them."""
@@ -44,29 +55,55 @@ class Lines:
         """The next lines, at most `count`."""
         block = self.peek(count)
         del self._ahead[:count]
-        self.number += len(block)
+        for line in block:
+            self.number += 1
+            self._require_text(line)
         return block
+
+    def parse_each(self, parse: Callable[[str], T | None], on_error: OnError | None = None) -> Iterator[T]:
+        """What `parse` makes of each remaining line, where that is not None. Errors go to `on_error`, if there is one,
+        and the lines behind them are parsed all the same."""
+        while True:
+            try:
+                line = next(self, None)
+                if line is None:
+                    return
+                found = parse(line)
+            except InputError as error:
+                if on_error is None:
+                    raise
+                on_error(error)
+                continue
+            if found is not None:
+                yield found
 
     def error(self, message: str, line: int | None = None) -> InputError:
         return InputError(message, self.path, line or self.number or None)
 
     def _read(self) -> str | None:
+        if self._ended:
+            return None
         try:
             line = self._handle.readline(LONGEST_LINE)
-        except UnicodeDecodeError:
-            raise self._ahead_error("not text (UTF-8); expected a text file") from None
         except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error):
-            raise self._ahead_error("the compressed file is truncated or damaged") from None
+            raise self._unreadable("the compressed file is truncated or damaged") from None
         except OSError as error:
+            self._ended = True
             raise InputError(f"cannot be read: {error.strerror or error}", self.path) from None
-        if "\0" in line:
-            raise self._ahead_error("a binary file; expected text")
         if len(line) >= LONGEST_LINE:
-            raise self._ahead_error(f"a line of more than {LONGEST_LINE} characters")
+            raise self._unreadable(f"a line of more than {LONGEST_LINE} characters")
         return line.rstrip("\n") if line else None
 
-    def _ahead_error(self, message: str) -> InputError:
+    def _unreadable(self, message: str) -> InputError:
+        """For what ends the file: there is no next line to go on with."""
+        self._ended = True
         return self.error(message, self.number + len(self._ahead) + 1)
+
+    def _require_text(self, line: str) -> None:
+        if "\0" in line:
+            raise self.error("a binary file; expected text")
+        if not line.isascii() and _NOT_UTF8.search(line):
+            raise self.error("not text (UTF-8); expected a text file")
 
 
 @contextmanager
@@ -87,7 +124,8 @@ def open_lines(path: str | Path) -> Iterator[Lines]:
             binary = gzip.GzipFile(fileobj=raw)
         elif start.startswith(XZ_MAGIC):
             binary = lzma.LZMAFile(raw)  # noqa: SIM115 (closed with the wrapper)
-        with io.TextIOWrapper(binary, encoding="utf-8-sig") as handle:  # with or without a byte order mark
+        # With or without a byte order mark; a line that is not UTF-8 is an error of its own, not of the whole file.
+        with io.TextIOWrapper(binary, encoding="utf-8-sig", errors="surrogateescape") as handle:
             yield Lines(path, handle)
 
 
