@@ -36,7 +36,7 @@ class TrainConfig:
     weight_decay: float = 0.01
     clip: float = 1.0
     ema: float = 0.999
-    code_sets: int = 16  # sets of value codes drawn for an update; the instances of its batch take turns
+    code_sets: int = 1024  # sets of value codes; each instance of an update takes one at random
     selector: SelectorName = "random"
     pool: int = 8192  # instances generated for training
     validation: int = 256  # instances generated for validation

@@ -195,29 +195,29 @@ class Trainer:
         self.host = torch.Generator().manual_seed(seed + 1)  # instances and codes, the same in every process
         self.noise = GeneratorNoise(torch.Generator(self.device).manual_seed(seed + 2), (self.rank, self.world))
         self.pool = collate(data.training).to(self.device)
+        codes = value_codes(config.code_sets, self.pool.values, recipe.denoiser.dim, self.host)
+        self.code_bank = codes.to(self.device)
         self.chains = self._first_chains()
         self.consecutive_bad = 0
 
     # -- one update ------------------------------------------------------------------------------------------------
 
-    def _draw_instances(self) -> Tensor:
-        """Instances for every chain of this process, out of a draw that all processes share."""
-        size = self.recipe.training.batch_size
-        whole = torch.randint(len(self.data.training), (size,), generator=self.host)
-        return whole.view(self.world, -1)[self.rank].to(self.device)
+    def _draw(self, limit: int) -> Tensor:
+        """A number below `limit` for each chain of this process, out of a draw that all processes share."""
+        whole = torch.randint(limit, (self.recipe.training.batch_size,), generator=self.host)
+        return whole.view(self.world, -1)[self.rank].to(self.device, non_blocking=True)
 
     def _first_chains(self) -> Chains:
-        index = self._draw_instances()
+        index = self._draw(len(self.data.training))
         # Chains start with different ages, so that an update sees all parts of a horizon.
-        stages = self.recipe.training.horizon // self.recipe.training.unroll
-        ages = torch.randint(stages, (self.recipe.training.batch_size,), generator=self.host)
-        age = ages.view(self.world, -1)[self.rank].to(self.device) * self.recipe.training.unroll
+        unroll = self.recipe.training.unroll
+        age = self._draw(self.recipe.training.horizon // unroll) * unroll
         return Chains(index, age, prior(self.pool.take(index), self.recipe.chain, self.noise))
 
     def _restart_old_chains(self) -> Batch:
         """Chains at the end of their horizon get a new instance and begin from the prior."""
         chains, old = self.chains, self.chains.age >= self.recipe.training.horizon
-        chains.index = torch.where(old, self._draw_instances(), chains.index)
+        chains.index = torch.where(old, self._draw(len(self.data.training)), chains.index)
         chains.age = torch.where(old, 0, chains.age)
         batch = self.pool.take(chains.index)
         start = batch.per_instance(prior(batch, self.recipe.chain, self.noise))
@@ -232,9 +232,7 @@ class Trainer:
         batch = self._restart_old_chains()
         steps = torch.arange(config.unroll, device=self.device)[:, None, None]
         progress = (self.chains.age + steps) / max(config.horizon - 1, 1)  # (unroll, 1, B)
-        sets = value_codes(config.code_sets, batch.values, recipe.denoiser.dim, self.host).to(self.device)
-        place = torch.arange(batch.size, device=self.device) + self.rank * batch.size
-        codes = sets[place % config.code_sets]
+        codes = self.code_bank[self._draw(config.code_sets)]
         loss, logits, terms = self.loss(batch, self.chains.logits, progress, codes, self.noise, tau)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()

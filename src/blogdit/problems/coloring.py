@@ -82,7 +82,6 @@ def preset(settings: Mapping[str, Any]) -> dict[str, Any]:
         "horizon": 32,
         "tau_start": 0.02,
         "learning_rate": 1e-3,
-        "code_sets": 32,
     }
 
 

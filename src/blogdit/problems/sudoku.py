@@ -171,7 +171,7 @@ def preset(settings: Mapping[str, Any]) -> dict[str, Any]:
             "validate_every": 250,
         }
         return {**network, **chains, **small, "min_givens": 4, "max_givens": 6, "validate_every": 250}
-    large = {"heads": 4, "layers": 9, "batch_size": 2048, "code_sets": 32, "horizon": 32, "pool": 30_000}
+    large = {"heads": 4, "layers": 9, "batch_size": 2048, "horizon": 32, "pool": 30_000}
     return {**network, **chains, **large, "min_givens": 24, "max_givens": 36, "validation_steps": 200}
 
 
