@@ -1,0 +1,548 @@
+"""Training: the loss, resuming exactly, surviving kills and NaNs, several processes, and what is kept."""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import os
+import random
+import time
+
+import networkx
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+from torch import distributed
+
+from blogdit import runlog, training
+from blogdit.blocks import decode
+from blogdit.chain import ChainConfig
+from blogdit.checkpoint import load_model
+from blogdit.constraints import NotEqual
+from blogdit.csp import Instance
+from blogdit.errors import InputError
+from blogdit.problems import coloring, maxcut, mis
+from blogdit.recipe import recipe
+from blogdit.training import Budget, Data, Trainer, generated_data, learning_rate, temperature, validate
+from helpers import small_denoiser
+
+TINY = {
+    "box": 2, "dim": 16, "heads": 1, "head_dim": 16, "layers": 1, "batch_size": 8, "unroll": 2, "horizon": 6,
+    "pool": 64, "validation": 8, "validation_steps": 3, "validate_every": 4, "warmup": 3, "code_sets": 4,
+}  # fmt: skip
+CPU = torch.device("cpu")
+fork = multiprocessing.get_context("fork")
+
+
+def trainer(updates=12, seed=0, **settings) -> Trainer:
+    chosen = recipe("sudoku", {**TINY, **settings})
+    return Trainer(chosen, generated_data(chosen, seed), Budget(updates=updates), seed)
+
+
+def log_of(out):
+    return [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+
+
+def numbers(records):
+    """Everything of the log but the clock."""
+    return [{name: value for name, value in record.items() if name != "seconds"} for record in records]
+
+
+def assert_same_run(one: Trainer, other: Trainer):
+    for name, weights in one.denoiser.state_dict().items():
+        assert torch.equal(weights, other.denoiser.state_dict()[name]), name
+        assert torch.equal(one.average[name], other.average[name]), name
+    assert torch.equal(one.chains.logits, other.chains.logits)
+    assert torch.equal(one.chains.index, other.chains.index)
+
+
+# -- the loss ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_loss_falls():
+    """4x4 Sudoku, a small network, 150 updates: the expected number of equal pairs nearly halves."""
+    small = {"dim": 32, "heads": 2, "head_dim": 16, "layers": 2, "batch_size": 32, "unroll": 1, "horizon": 8}
+    run = trainer(150, **small, pool=512, learning_rate=3e-3, warmup=20)
+    records = [run.update() for _ in range(150)]
+    for name in ("energy", "loss"):
+        series = [record[name] for record in records]
+        assert np.mean(series[-15:]) < 0.65 * np.mean(series[:15])
+
+
+@pytest.mark.parametrize("entropy", [True, False])
+def test_the_log_has_every_term_and_they_add_up(tmp_path, entropy):
+    """loss = energy + tau * (noise matching - entropy), without the entropy where it is switched off."""
+    run = trainer(entropy=entropy)
+    yielded = list(run.run(tmp_path))
+    records = log_of(tmp_path)
+    assert records == yielded
+    assert [record["update"] for record in records] == list(range(1, 13))
+    for record in records:
+        extra = record["tau"] * (record["noise_matching"] - (record["entropy"] if entropy else 0))
+        assert record["loss"] == pytest.approx(record["energy"] + extra, rel=1e-4)
+        assert 0.3 < record["share"] < 0.95
+        assert record["gradient_norm"] > 0
+        assert {"tau", "learning_rate", "seconds", "bad_steps"} <= set(record)
+        assert ("valid_score" in record) == (record["update"] % 4 == 0)
+    assert [r["seconds"] for r in records] == sorted(r["seconds"] for r in records)
+
+
+def test_block_shares_follow_the_schedule():
+    """Chains of all ages train together: the share is the mean of the schedule over the horizon."""
+    run = trainer(batch_size=64, horizon=6, unroll=1)
+    shares = [run.update()["share"] for _ in range(30)]
+    rates = run.recipe.chain.schedule.rate(torch.arange(6) / 5)
+    assert np.mean(shares) == pytest.approx(rates.mean().item(), abs=0.02)
+    every = trainer(selector="all")
+    assert [every.update()["share"] for _ in range(2)] == [1.0, 1.0]
+
+
+def test_chains_persist_and_begin_again():
+    """A chain goes on from its logits until its horizon, then gets a new puzzle and a fresh start; its givens are
+    always those of its puzzle."""
+    run = trainer(unroll=2, horizon=6)
+    assert set(run.chains.age.tolist()) <= {0, 2, 4}
+    for _ in range(12):
+        age, index, logits = run.chains.age.clone(), run.chains.index.clone(), run.chains.logits.clone()
+        run._restart_old_chains()
+        old = age >= 6
+        assert torch.equal(run.chains.logits[~old], logits[~old])
+        assert torch.equal(run.chains.index[~old], index[~old])
+        assert (run.chains.logits[old] != logits[old]).any() if old.any() else True
+        assert (run.chains.age[old] == 0).all()
+        run.update()
+        batch = run.pool.take(run.chains.index)
+        values = decode(run.chains.logits, batch)
+        assert torch.equal(values[batch.given], batch.given_value[batch.given])
+        assert (run.chains.age <= 6).all()
+
+
+def test_randomness_comes_from_the_seed_alone():
+    """Torch's global generator plays no role; another seed gives another run."""
+    torch.manual_seed(1)
+    one = trainer(seed=5)
+    losses = [one.update()["loss"] for _ in range(4)]
+    state = torch.get_rng_state()
+    torch.manual_seed(2)
+    torch.randn(7)
+    other = trainer(seed=5)
+    assert [other.update()["loss"] for _ in range(4)] == losses
+    assert_same_run(one, other)
+    assert torch.equal(state, one.noise.generator.get_state()) is False
+    different = trainer(seed=6)
+    assert [different.update()["loss"] for _ in range(4)] != losses
+
+
+# -- schedules ---------------------------------------------------------------------------------------------------------
+
+
+def test_learning_rate_by_hand():
+    """Linear warm-up over `warmup` updates, then a cosine over the budget down to final_rate."""
+    chosen = recipe("sudoku", {**TINY, "learning_rate": 0.01, "warmup": 10, "final_rate": 0.1})
+    assert learning_rate(chosen, 0, 0.0) == pytest.approx(0.001)
+    assert learning_rate(chosen, 4, 0.0) == pytest.approx(0.005)
+    assert learning_rate(chosen, 50, 0.0) == pytest.approx(0.01)
+    assert learning_rate(chosen, 50, 0.5) == pytest.approx(0.01 * (0.1 + 0.9 * 0.5))
+    assert learning_rate(chosen, 50, 1.0) == pytest.approx(0.001)
+    assert learning_rate(chosen, 50, 1.7) == pytest.approx(0.001)
+    assert (
+        learning_rate(recipe("sudoku", {**TINY, "warmup": 0}), 0, 0.0) == recipe("sudoku", TINY).training.learning_rate
+    )
+
+
+def test_tau_falls_to_its_floor():
+    chosen = recipe("sudoku", {**TINY, "tau_start": 0.5, "tau_floor": 0.1, "tau_share": 0.4})
+    shares = [0.0, 0.1, 0.2, 0.4, 0.8, 1.0]
+    assert [temperature(chosen, share) for share in shares] == pytest.approx([0.5, 0.4, 0.3, 0.1, 0.1, 0.1])
+    fixed = recipe("sudoku", {**TINY, "tau_start": 0.1, "tau_floor": 0.1})
+    assert {temperature(fixed, share) for share in shares} == {0.1}
+    below = recipe("sudoku", {**TINY, "tau_start": 0.01, "tau_floor": 0.1})
+    assert {temperature(below, share) for share in shares} == {0.1}, "never below the floor"
+
+
+def test_schedules_reach_the_log(tmp_path):
+    run = trainer(10, warmup=0, tau_start=0.5, tau_floor=0.1, tau_share=0.5, learning_rate=0.01, final_rate=0.0)
+    records = list(run.run(tmp_path))
+    assert [r["tau"] for r in records] == pytest.approx([0.5 - 0.08 * u if u < 5 else 0.1 for u in range(10)])
+    cosine = [0.005 * (1 + math.cos(math.pi * u / 10)) for u in range(10)]
+    assert [r["learning_rate"] for r in records] == pytest.approx(cosine)
+
+
+def test_averaged_weights_by_hand():
+    """average <- keep * average + (1 - keep) * weights, with keep = min(ema, (1 + u) / (10 + u))."""
+    run = trainer(ema=0.3, learning_rate=0.05)
+    expected = {name: p.clone() for name, p in run.denoiser.state_dict().items()}
+    for done in range(8):
+        run.update()
+        keep = min(0.3, (1 + done) / (10 + done))
+        for name, weights in run.denoiser.state_dict().items():
+            expected[name] = keep * expected[name] + (1 - keep) * weights
+    for name, average in run.average.items():
+        torch.testing.assert_close(average, expected[name], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"updates": 3, "minutes": 1.0}, {"updates": 0}, {"minutes": -1.0}])
+def test_a_budget_is_updates_or_minutes(arguments):
+    with pytest.raises(ValueError, match=r"either updates or minutes|must be positive"):
+        Budget(**arguments)
+
+
+# -- resuming ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [{}, {"unroll": 1, "horizon": 4}, {"codes": "learned", "max_values": 4}])
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, settings):
+    """Interrupted after 5 and 9 of 12 updates: the same log, weights, averages, chains and models, bit for bit."""
+    whole = trainer(**settings)
+    straight = list(whole.run(tmp_path / "whole"))
+    out = tmp_path / "parts"
+    for stop in (5, 9, None):
+        part = trainer(**settings)
+        if stop != 5:
+            part.load(out)
+        for record in part.run(out, save_every=0.0):
+            if record["update"] == stop:
+                break
+    assert numbers(log_of(out)) == numbers(straight)
+    assert_same_run(whole, part)
+    assert part.progress.best_update == whole.progress.best_update
+    for name in ("best.safetensors", "last.safetensors"):
+        one, other = (safetensors.torch.load_file(folder / name) for folder in (tmp_path / "whole", out))
+        assert all(torch.equal(one[key], other[key]) for key in one)
+
+
+def train_until_killed(out, updates):
+    """What a process does; it may die at any moment."""
+    run = trainer(updates)
+    if (out / runlog.STATE).exists():
+        run.load(out)
+    for _ in run.run(out, save_every=0.02):
+        pass
+
+
+def test_a_run_killed_at_any_moment_can_be_resumed(tmp_path):
+    """SIGKILL at random moments until a process gets through: each update is logged once, in order, with the numbers
+    of a run that was never killed."""
+    updates, rng, kills = 60, random.Random(0), 0
+    straight = list(trainer(updates).run(tmp_path / "whole"))
+    out, began = tmp_path / "killed", time.monotonic()
+    while time.monotonic() - began < 60:
+        process = fork.Process(target=train_until_killed, args=(out, updates))
+        process.start()
+        process.join(rng.uniform(0.05, 0.6) if kills < 8 else 60)
+        if process.exitcode is not None:
+            assert process.exitcode == 0
+            break
+        process.kill()
+        process.join()
+        kills += 1
+    assert kills >= 3
+    records = log_of(out)
+    assert [record["update"] for record in records] == list(range(1, updates + 1))
+    assert numbers(records) == numbers(straight)
+    assert load_model(out / "last.safetensors").provenance["updates"] == updates
+    left = {path.name for path in out.iterdir()}
+    assert {"state.safetensors", "best.safetensors", "last.safetensors", "log.jsonl"} <= left
+
+
+def test_the_log_is_never_lost(tmp_path, monkeypatch):
+    """A process that dies while it opens the log again leaves the old one; half a line at the end is dropped."""
+    list(trainer(4).run(tmp_path))
+    before = (tmp_path / "log.jsonl").read_text()
+
+    def die(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runlog.os, "replace", die)
+    with pytest.raises(KeyboardInterrupt):
+        runlog.Log(tmp_path, 3)
+    monkeypatch.undo()
+    assert (tmp_path / "log.jsonl").read_text() == before
+    (tmp_path / "log.jsonl").write_text(before + '{"update": 5, "lo')
+    with runlog.Log(tmp_path, 3) as log:
+        log.write({"update": 4, "loss": math.nan})
+    assert [record["update"] for record in log_of(tmp_path)] == [1, 2, 3, 4]
+    assert log_of(tmp_path)[3]["loss"] is None
+
+
+def test_a_run_can_pause(tmp_path):
+    """`pause_after` ends a stretch early with everything saved; the next one finishes the budget."""
+    chosen = recipe("sudoku", TINY)
+    run = Trainer(chosen, generated_data(chosen, 0), Budget(updates=10**6), 0)
+    records = list(run.run(tmp_path, pause_after=0.3 / 60))
+    assert 0 < len(records) < 10**6
+    saved = runlog.read_header(tmp_path / runlog.STATE)
+    assert saved["progress"]["updates"] == len(records)
+    assert saved["progress"]["seconds"] >= 0.3
+    assert (tmp_path / "last.safetensors").exists()
+
+
+def test_minutes_count_over_all_stretches(tmp_path):
+    """A budget in minutes is spent by the clock, and a resumed run has the rest of it."""
+    chosen = recipe("sudoku", TINY)
+
+    def stretch():
+        return Trainer(chosen, generated_data(chosen, 0), Budget(minutes=0.8 / 60), 0)
+
+    list(stretch().run(tmp_path, pause_after=0.3 / 60))
+    second = stretch()
+    second.load(tmp_path)
+    spent = second.progress.seconds
+    assert 0.3 <= spent < 0.7
+    began = time.monotonic()
+    records = list(second.run(tmp_path))
+    assert time.monotonic() - began < 0.8 - spent + 0.5
+    assert second.progress.seconds >= 0.8
+    assert records[-1]["learning_rate"] < 0.2 * chosen.training.learning_rate, "the schedule followed the clock"
+
+
+def test_states_of_other_runs_are_refused(tmp_path):
+    """Another network, another number of processes, a model instead of a state: one clear error each."""
+    list(trainer(2).run(tmp_path))
+    with pytest.raises(InputError, match=r"state.safetensors: does not fit these settings"):
+        trainer(2, dim=32, head_dim=32).load(tmp_path)
+    double = trainer(2)
+    double.world = 2
+    with pytest.raises(InputError, match="was saved by 1 processes, this run has 2"):
+        double.load(tmp_path)
+    os.replace(tmp_path / "last.safetensors", tmp_path / runlog.STATE)
+    with pytest.raises(InputError, match="holds 'blogdit-model', expected 'blogdit-training-state'"):
+        trainer(2).load(tmp_path)
+    with pytest.raises(InputError, match="no such file"):
+        trainer(2).load(tmp_path / "nowhere")
+
+
+# -- steps that are not finite -----------------------------------------------------------------------------------------
+
+
+def poison(run, bad, kind):
+    """Make the loss (or only its gradient) NaN at the given updates."""
+    real = run.loss.forward
+
+    def forward(*arguments):
+        loss, logits, terms = real(*arguments)
+        if run.progress.updates in bad:
+            if kind == "loss":
+                loss = loss * math.nan
+                terms["loss"] = loss.detach()
+                logits = logits * math.nan
+            else:
+                weight = run.denoiser.in_block
+                loss = loss + torch.sqrt((weight - weight.detach()).abs().sum())
+        return loss, logits, terms
+
+    run.loss.forward = forward
+
+
+@pytest.mark.parametrize("kind", ["loss", "gradient"])
+def test_a_nan_step_is_skipped_and_counted(tmp_path, kind):
+    """Weights, averages and optimiser are as before; training goes on with fresh chains, and the log tells."""
+    run = trainer(8)
+    poison(run, {3}, kind)
+    seen, records = {}, []
+    for record in run.run(tmp_path):
+        seen[record["update"]] = (
+            [p.clone() for p in run.parameters],
+            [p.clone() for p in run.average.values()],
+            [value.clone() for p in run.parameters for value in run.optimizer.state[p].values()],
+        )
+        records.append(record)
+    for before, after in zip(seen[3], seen[4], strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
+    assert any((a != b).any() for a, b in zip(seen[4][0], seen[5][0], strict=True))
+    assert [record["bad_steps"] for record in records] == [0, 0, 0, 1, 1, 1, 1, 1]
+    assert all(math.isfinite(record["loss"]) for record in records if record["update"] != 4)
+    assert torch.isfinite(run.chains.logits).all()
+    logged = log_of(tmp_path)[3]
+    assert logged["loss" if kind == "loss" else "gradient_norm"] is None
+
+
+def test_training_stops_when_nans_persist(tmp_path):
+    """After 20 in a row, with what to do about it; 19 in a row are survived."""
+    survivor = trainer(45, validate_every=1000)
+    poison(survivor, set(range(2, 21)) | set(range(22, 41)), "loss")
+    list(survivor.run(tmp_path / "a"))
+    assert survivor.progress.bad_steps == 38
+    doomed = trainer(45, validate_every=1000)
+    poison(doomed, set(range(2, 45)), "loss")
+    with pytest.raises(InputError, match=r"training diverged: 20 updates in a row .* lower learning_rate or clip"):
+        list(doomed.run(tmp_path / "b"))
+    assert doomed.progress.bad_steps == 20
+
+
+def test_gradients_are_clipped():
+    """The logged norm is the one before clipping; the optimiser sees at most `clip`."""
+    run = trainer(clip=1e-3)
+    record = run.update()
+    assert record["gradient_norm"] > 0.01
+    total = torch.stack([p.grad.norm() for p in run.parameters if p.grad is not None]).norm()
+    assert total.item() == pytest.approx(1e-3, rel=1e-3)
+
+
+# -- data and validation -----------------------------------------------------------------------------------------------
+
+
+def test_validation_puzzles_never_train():
+    """There are few 4x4 puzzles, and both seeds make some of them; those are left out of training."""
+    chosen = recipe("sudoku", {**TINY, "pool": 3000, "validation": 200})
+    data = generated_data(chosen, seed=0)
+    puzzles = [{tuple(sorted(i.givens.items())) for i in part} for part in (data.training, data.validation)]
+    assert not puzzles[0] & puzzles[1]
+    assert len(data.validation) == 200
+    assert 2500 < len(data.training) < 3000
+    with pytest.raises(ValueError, match="every generated training instance is also a validation instance"):
+        generated_data(recipe("coloring", {"vertices": 2, "p_min": 1.0, "p_max": 1.0, "pool": 3, "validation": 2}), 0)
+
+
+def test_validation_measures_what_it_says():
+    """Impossible problems are never solved, trivial ones always; cuts count with their best energy."""
+    model = small_denoiser()
+    triangle = coloring.build((3, [(0, 1), (1, 2), (0, 2)]), 2)
+    loose = Instance(np.array([2, 2, 2]), (NotEqual([[0, 1]]),))
+    scores = validate(model, [triangle] * 4, ChainConfig(), 20, "random", CPU)
+    assert scores == {"score": 0.0, "solved": 0.0, "solved_at_last": 0.0}
+    scores = validate(model, [loose] * 3 + [triangle], ChainConfig(), 40, "random", CPU)
+    assert scores["solved"] == scores["score"] == 0.75
+    assert scores["solved_at_last"] <= 0.75
+    square = maxcut.build((4, [(0, 1), (1, 2), (2, 3), (3, 0)]))
+    scores = validate(model, [square] * 4, ChainConfig(), 60, "random", CPU)
+    assert scores["energy"] == -4.0
+    assert scores["score"] == 4.0
+    assert scores["last_energy"] >= -4.0
+
+
+def test_validation_picks_the_best_weights(tmp_path, monkeypatch):
+    """Scores 0.2, 0.7, 0.5: best.safetensors holds the averaged weights of the second validation, last those of the
+    third, each with its provenance; training itself is not disturbed."""
+    undisturbed = trainer(12, validate_every=1000)
+    list(undisturbed.run(tmp_path / "quiet"))
+    run = trainer(12)
+    seen = []
+
+    def scripted(model, instances, *rest):
+        assert instances is run.data.validation
+        seen.append({name: p.clone() for name, p in model.state_dict().items()})
+        score = [0.2, 0.7, 0.5][len(seen) - 1]
+        assert all(torch.equal(seen[-1][name], p) for name, p in run.average.items()), "averaged weights are scored"
+        return {"score": score, "solved": score}
+
+    monkeypatch.setattr(training, "validate", scripted)
+    list(run.run(tmp_path))
+    best, last = (load_model(tmp_path / f"{name}.safetensors") for name in ("best", "last"))
+    for model, at in ((best, 1), (last, 2)):
+        assert all(torch.equal(seen[at][name], p) for name, p in model.denoiser.state_dict().items())
+    assert best.provenance["updates"] == 8
+    assert best.provenance["validation"] == {"score": 0.7, "solved": 0.7}
+    assert best.provenance["data"] == {"training": "generated", "validation": "generated"}
+    assert {"minutes", "device", "commit", "seed", "recipe"} <= set(best.provenance)
+    assert last.provenance["updates"] == 12
+    assert (run.progress.best_score, run.progress.best_update) == (0.7, 8)
+    assert_same_run(run, undisturbed)
+
+
+def test_optimisation_problems_train_too(tmp_path):
+    """Weighted independent sets of different sizes from the user's own data: the energy falls, the log adds up."""
+    rng = np.random.default_rng(0)
+    graphs = [networkx.gnp_random_graph(int(rng.integers(5, 9)), 0.4, seed=i) for i in range(24)]
+    members = [mis.build(graph, rng.integers(1, 4, len(graph))) for graph in graphs]
+    chosen = recipe("mis", {
+        "dim": 16, "heads": 2, "head_dim": 8, "layers": 1, "batch_size": 16, "unroll": 1, "horizon": 4,
+        "validation_steps": 10, "validate_every": 40, "warmup": 10, "learning_rate": 5e-3, "code_sets": 4,
+    })  # fmt: skip
+    run = Trainer(chosen, Data(members[:16], members[16:]), Budget(updates=80))
+    records = list(run.run(tmp_path))
+    assert np.mean([r["energy"] for r in records[-10:]]) < np.mean([r["energy"] for r in records[:10]]) - 0.5
+    for record in records:
+        extra = record["tau"] * (record["noise_matching"] - record["entropy"])
+        assert record["loss"] == pytest.approx(record["energy"] + extra, rel=1e-4, abs=1e-4)
+    assert records[-1]["valid_score"] == -records[-1]["valid_energy"]
+
+
+# -- several processes -------------------------------------------------------------------------------------------------
+
+
+def train_shard(rank, folder, updates, minutes, stop):
+    """One of two processes."""
+    torch.set_num_threads(1)
+    distributed.init_process_group("gloo", init_method=f"file://{folder}/store{stop}", rank=rank, world_size=2)
+    chosen = recipe("sudoku", {**TINY, "batch_size": 16})
+    run = Trainer(chosen, generated_data(chosen, 0), Budget(updates=updates, minutes=minutes), 0)
+    out = folder / "run"
+    if (out / runlog.STATE).exists():
+        run.load(out)
+    for record in run.run(out, save_every=0.0 if updates else 0.05):
+        if record["update"] == stop:
+            break
+    weights = {name: p.clone() for name, p in run.denoiser.state_dict().items()}
+    torch.save((weights, run.average, run.progress.updates, run.progress.seconds), folder / f"rank{rank}.pt")
+    distributed.destroy_process_group()
+
+
+def two_processes(folder, updates=None, minutes=None, stop=None):
+    folder.mkdir(exist_ok=True)
+    processes = [fork.Process(target=train_shard, args=(rank, folder, updates, minutes, stop)) for rank in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    codes = [process.exitcode for process in processes]
+    for process in processes:
+        process.kill()
+    assert codes == [0, 0]
+    return [torch.load(folder / f"rank{rank}.pt") for rank in range(2)]
+
+
+@pytest.fixture(scope="module")
+def single(tmp_path_factory):
+    """One process with the whole batch."""
+    out = tmp_path_factory.mktemp("single")
+    run = trainer(10, batch_size=16)
+    return run, list(run.run(out))
+
+
+def test_two_processes_equal_one_with_the_whole_batch(tmp_path, single):
+    """The same losses, gradient norms and block shares in the log, the same weights and averages in both processes."""
+    run, records = single
+    ranks = two_processes(tmp_path / "two", updates=10)
+    logged = log_of(tmp_path / "two" / "run")
+    assert [record["update"] for record in logged] == list(range(1, 11))
+    for one, two in zip(records, logged, strict=True):
+        for name in ("loss", "energy", "entropy", "noise_matching", "gradient_norm"):
+            assert two[name] == pytest.approx(one[name], rel=1e-3, abs=1e-3), name
+        assert two["share"] == pytest.approx(one["share"], abs=0.05), "a mean of shares over different free variables"
+        assert two.get("valid_score") == one.get("valid_score")
+    for weights, average, updates, _ in ranks:
+        assert updates == 10
+        for name, p in run.denoiser.state_dict().items():
+            torch.testing.assert_close(weights[name], p, rtol=1e-3, atol=1e-4)
+            torch.testing.assert_close(average[name], run.average[name], rtol=1e-3, atol=1e-4)
+    assert all(torch.equal(ranks[0][0][name], ranks[1][0][name]) for name in ranks[0][0])
+
+
+def test_two_processes_resume_together(tmp_path, single):
+    """Stopped after 4 updates and resumed: the chains of both processes go on."""
+    run, records = single
+    two_processes(tmp_path / "two", updates=10, stop=4)
+    ranks = two_processes(tmp_path / "two", updates=10)
+    logged = log_of(tmp_path / "two" / "run")
+    assert [record["loss"] for record in logged] == pytest.approx([r["loss"] for r in records], rel=1e-3, abs=1e-3)
+    for name, p in run.denoiser.state_dict().items():
+        torch.testing.assert_close(ranks[0][0][name], p, rtol=1e-3, atol=1e-4)
+
+
+def test_two_processes_agree_on_the_clock(tmp_path):
+    """With a budget in minutes both do the same number of updates, save at the same moments and hold equal weights."""
+    first, second = two_processes(tmp_path / "two", minutes=0.7 / 60)
+    assert first[2] == second[2] > 0
+    assert first[3] == second[3] >= 0.7
+    assert all(torch.equal(first[0][name], second[0][name]) for name in first[0])
+
+
+def test_a_batch_must_split_evenly(monkeypatch):
+    monkeypatch.setattr(training.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(training.distributed, "get_rank", lambda: 0)
+    monkeypatch.setattr(training.distributed, "get_world_size", lambda: 3)
+    with pytest.raises(ValueError, match="batch_size must be a multiple of 3 processes, got 8"):
+        trainer()
