@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from blogdit.batch import collate
 from blogdit.constraints import AllDifferent
 from blogdit.csp import Instance
-from blogdit.energy import energy, move_costs, penalties, violation_scores
+from blogdit.energy import KINDS, energy, move_costs, penalties, violation_scores
 from blogdit.problems import generate
 from helpers import codes, generator, instances, random_simplex, small_denoiser, zoo
 
@@ -39,7 +39,8 @@ def outcomes(batch, logits, values, block, model):
     context = model.context(batch, codes(batch, model.config.dim))
     mean, log_variance = model(logits, block, context)
     totals = {f"energy of {form}": energy(x, batch, form=form) for form in ("counts", "pairs")}
-    totals |= {kind: phi.sum(-1) for kind, phi in penalties(x, batch).items()}
+    nothing = torch.zeros(batch.rows, batch.groups)  # a kind that the batch does not have
+    totals |= dict.fromkeys(KINDS, nothing) | {kind: phi.sum(-1) for kind, phi in penalties(x, batch).items()}
     rows = {
         "scores": violation_scores(values, batch),
         "costs": move_costs(values, batch).masked_fill(~batch.domain, 0.0),

@@ -6,7 +6,7 @@ A relaxed assignment x is (R, M, K) with rows on the simplex. Every penalty phi 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 import torch
@@ -78,39 +78,52 @@ def _all_different(x: Tensor, batch: Batch, form: AllDifferentForm) -> Tensor:
     return (functional.relu(counts - 1) + functional.relu(1 - counts) * required).sum(-1)
 
 
-def penalties(x: Tensor, batch: Batch, form: AllDifferentForm = "counts") -> dict[str, Tensor]:
-    """phi_j of every constraint, by kind: (R, G, number of constraints)."""
-    s = batch.structure
-
+def _linear(x: Tensor, batch: Batch) -> Tensor:
+    """Distance of the expected sum from its bounds."""
+    terms = batch.structure.linear
     numbers = torch.arange(x.shape[2], device=x.device, dtype=x.dtype)
-    expected = (_at_variables(x, batch, s.linear.variables) @ numbers) * s.linear.data
-    linear = _sum_scopes(expected, s.linear.owner, s.linear.bounds.shape[1])
+    expected = (_at_variables(x, batch, terms.variables) @ numbers) * terms.data
+    return _outside(_sum_scopes(expected, terms.owner, terms.bounds.shape[1]), terms.bounds)
 
-    counted = _at_values(x, batch, s.count.variables, s.count.data) * s.count.present
-    count = _sum_scopes(counted, s.count.owner, s.count.bounds.shape[1])
 
-    # Table: 1 - probability of an allowed tuple under independent rows.
-    chances = _at_values(x, batch, s.table.variables, s.table.values)
-    chances = torch.where(s.table.present, chances, 1.0).prod(-1)
-    chances = chances * s.table.present.any(-1)
-    allowed = _sum_scopes(chances, s.table.owner, s.table.real.shape[1])
-    return {
-        "not_equal": same_value(x, batch, s.not_equal) * s.not_equal.weights,
-        "conflict": both_values(x, batch, s.conflict) * s.conflict.weights,
-        "all_different": _all_different(x, batch, form),
-        "linear": _outside(linear, s.linear.bounds),
-        "count": _outside(count, s.count.bounds),
-        "table": functional.relu(1 - allowed) * s.table.real,
+def _count(x: Tensor, batch: Batch) -> Tensor:
+    """Distance of the expected number from its bounds."""
+    terms = batch.structure.count
+    counted = _at_values(x, batch, terms.variables, terms.data) * terms.present
+    return _outside(_sum_scopes(counted, terms.owner, terms.bounds.shape[1]), terms.bounds)
+
+
+def _table(x: Tensor, batch: Batch) -> Tensor:
+    """1 - probability of an allowed tuple under independent rows."""
+    terms = batch.structure.table
+    chances = torch.where(terms.present, _at_values(x, batch, terms.variables, terms.values), 1.0).prod(-1)
+    allowed = _sum_scopes(chances * terms.present.any(-1), terms.owner, terms.real.shape[1])
+    return functional.relu(1 - allowed) * terms.real
+
+
+def penalties(x: Tensor, batch: Batch, form: AllDifferentForm = "counts") -> dict[str, Tensor]:
+    """phi_j of every constraint, (R, G, number of constraints), for each kind that the batch has."""
+    s = batch.structure
+    computed: dict[str, tuple[int, Callable[[], Tensor]]] = {
+        "not_equal": (s.not_equal.weights.shape[1], lambda: same_value(x, batch, s.not_equal) * s.not_equal.weights),
+        "conflict": (s.conflict.weights.shape[1], lambda: both_values(x, batch, s.conflict) * s.conflict.weights),
+        "all_different": (s.all_different.bounds.shape[1], lambda: _all_different(x, batch, form)),
+        "linear": (s.linear.bounds.shape[1], lambda: _linear(x, batch)),
+        "count": (s.count.bounds.shape[1], lambda: _count(x, batch)),
+        "table": (s.table.real.shape[1], lambda: _table(x, batch)),
     }
+    return {kind: compute() for kind, (constraints, compute) in computed.items() if constraints}
 
 
 def objective(x: Tensor, batch: Batch) -> Tensor:
     """f, to be minimised, (R, G); exact on one-hot rows."""
     s = batch.structure
-    unary = (x * s.unary.reshape(-1, x.shape[2])).view(x.shape[0], batch.groups, -1).sum(-1)
-    differ = ((1 - same_value(x, batch, s.differ)) * s.differ.weights).sum(-1)
-    pairwise = (both_values(x, batch, s.pairwise) * s.pairwise.weights).sum(-1)
-    return unary + differ + pairwise
+    total = (x * s.unary.reshape(-1, x.shape[2])).view(x.shape[0], batch.groups, -1).sum(-1)
+    if s.differ.weights.shape[1]:
+        total = total + ((1 - same_value(x, batch, s.differ)) * s.differ.weights).sum(-1)
+    if s.pairwise.weights.shape[1]:
+        total = total + (both_values(x, batch, s.pairwise) * s.pairwise.weights).sum(-1)
+    return total
 
 
 def penalty_weights(batch: Batch, weights: Mapping[str, float] | None = None) -> dict[str, Tensor | float]:
@@ -129,8 +142,7 @@ def energy(
     factors = penalty_weights(batch, weights)
     total = objective(x, batch) if batch.optimisation else x.new_zeros(x.shape[0], batch.groups)
     for kind, phi in penalties(x, batch, form).items():
-        if phi.shape[-1]:
-            total = total + factors[kind] * phi.sum(-1)
+        total = total + factors[kind] * phi.sum(-1)
     return total
 
 
@@ -152,19 +164,22 @@ def violation_scores(values: Tensor, batch: Batch, phi: Mapping[str, Tensor] | N
     def add(variables: Tensor, amounts: Tensor) -> None:
         scores.index_add_(1, batch.flat(variables), amounts.reshape(x.shape[0], -1))
 
-    for terms, broken in ((s.not_equal, phi["not_equal"]), (s.conflict, phi["conflict"])):
-        add(terms.variables, broken[..., None].expand(*broken.shape, 2))
-    excess = functional.relu(occurrences(x, batch, s.all_different) - 1)  # (R, G, S, K)
-    entry = s.all_different
-    owners = entry.owner[..., None].expand(*entry.owner.shape, x.shape[2])
-    of_scope = excess.gather(2, owners.expand(x.shape[0], *owners.shape))  # (R, G, T, K)
-    repeated = (of_scope * _at_variables(x, batch, entry.variables)).sum(-1) * entry.present
-    add(entry.variables, repeated)
-    for scope, broken in ((s.linear, phi["linear"]), (s.count, phi["count"])):
-        amounts = broken.gather(2, scope.owner.expand(x.shape[0], *scope.owner.shape)) * scope.present
-        add(scope.variables, amounts)
-    rows = phi["table"].gather(2, s.table.owner.expand(x.shape[0], *s.table.owner.shape))
-    add(s.table.variables, rows[..., None] * s.table.present)
+    for kind, pairs in (("not_equal", s.not_equal), ("conflict", s.conflict)):
+        if kind in phi:
+            add(pairs.variables, phi[kind][..., None].expand(*phi[kind].shape, 2))
+    if "all_different" in phi:
+        entry = s.all_different
+        excess = functional.relu(occurrences(x, batch, entry) - 1)  # (R, G, S, K)
+        owners = entry.owner[..., None].expand(*entry.owner.shape, x.shape[2])
+        of_scope = excess.gather(2, owners.expand(x.shape[0], *owners.shape))  # (R, G, T, K)
+        add(entry.variables, (of_scope * _at_variables(x, batch, entry.variables)).sum(-1) * entry.present)
+    for kind, scope in (("linear", s.linear), ("count", s.count)):
+        if kind in phi:
+            amounts = phi[kind].gather(2, scope.owner.expand(x.shape[0], *scope.owner.shape)) * scope.present
+            add(scope.variables, amounts)
+    if "table" in phi:
+        rows = phi["table"].gather(2, s.table.owner.expand(x.shape[0], *s.table.owner.shape))
+        add(s.table.variables, rows[..., None] * s.table.present)
     return scores
 
 
