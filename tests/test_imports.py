@@ -36,7 +36,9 @@ METHOD = {"batch", "blocks", "chain", "checkpoint", "denoiser", "energy", "noise
 MAY_IMPORT |= {
     "polish": CORE,
     "crew": {*CORE, *METHOD},
-    "solver": {*CORE, *METHOD, "crew", "polish", "result"},
+    "solving": {*CORE, "blocks", "result"},
+    "solver": {*CORE, *METHOD, "crew", "polish", "result", "solving"},
+    "streams": {*CORE, "formats", "solver", "solving"},
     "recipe": {*METHOD, "problems"},
     "runlog": {"checkpoint"},
     "runtime": set(),

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from blogdit.api import load, sample, solve, stream, train
+    from blogdit.api import load, sample, solve, solve_each, stream, train
     from blogdit.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Table
     from blogdit.csp import Instance, Objective, Verdict, Violation
     from blogdit.errors import InputError
@@ -39,6 +39,7 @@ _MODULE_OF = {
     "read_solutions": "formats",
     "sample": "api",
     "solve": "api",
+    "solve_each": "api",
     "stream": "api",
     "train": "api",
     "write": "formats",
@@ -65,6 +66,7 @@ __all__ = [
     "read_solutions",
     "sample",
     "solve",
+    "solve_each",
     "stream",
     "train",
     "write",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,9 @@ from blogdit.errors import InputError
 from blogdit.recipe import Recipe, recipe
 from blogdit.result import Result
 from blogdit.runtime import process_group, resolve_device
-from blogdit.solver import SolveOptions, Solver, Step
+from blogdit.solver import Solver
+from blogdit.solving import Finished, SolveOptions, Step
+from blogdit.streams import SolverPool
 from blogdit.training import Budget, Data, Trainer, generated_data
 
 DEFAULT_SECONDS = 10.0  # for an instance, where no budget is given
@@ -53,16 +55,37 @@ def solver_for(
         model = load_model(found[instance.problem])
     elif not isinstance(model, Model):
         model = load(model)
-    try:
-        chosen = SolveOptions(**{**model.solving, **{k: v for k, v in options.items() if v is not None}})
-    except ValueError as error:
-        raise InputError(str(error)) from None
+    chosen = _options({**model.solving, **options})
     if chosen.unlimited:
         chosen = replace(chosen, time_limit=DEFAULT_SECONDS)
     misfit = model.misfit(instance)
     if misfit:
         raise InputError(f"model {model.name!r} does not fit {instance.name or 'the instance'}: {misfit}")
     return Solver(model, chosen, resolve_device(device))
+
+
+def _options(given: Mapping[str, Any]) -> SolveOptions:
+    try:
+        return SolveOptions(**{name: value for name, value in given.items() if value is not None})
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    except TypeError:
+        unknown = sorted(set(given) - {item.name for item in fields(SolveOptions)})
+        known = ", ".join(item.name for item in fields(SolveOptions))
+        raise InputError(f"unknown option {', '.join(unknown)}; expected {known}") from None
+
+
+def solver_pool(
+    model: str | Path | Model | None = None,
+    device: str = "auto",
+    on_error: Callable[[InputError], None] | None = None,
+    **options: Any,
+) -> SolverPool:
+    """What `solve` and the command line run streams of instances with; wrong options are found out right here."""
+    _options(options)
+    resolve_device(device)
+    named = model if model is None or isinstance(model, Model) else load(model)
+    return SolverPool(lambda instance: solver_for(instance, named, device, **options), on_error)
 
 
 def solve(
@@ -72,17 +95,25 @@ def solve(
     **options: Any,
 ) -> list[Result]:
     """A checked Result for each instance, in order. Options: steps, time_limit, total_time, target, first_feasible,
-    chains, block, cycle, polish, batch_size, seed (see `SolveOptions`)."""
+    chains, block, schedule, cycle, polish, batch_size, seed (see `SolveOptions`)."""
     everyone = [instances] if isinstance(instances, Instance) else list(instances)
-    by_problem: dict[str, list[int]] = {}
-    for place, instance in enumerate(everyone):
-        by_problem.setdefault(instance.problem, []).append(place)
-    results: dict[int, Result] = {}
-    for places in by_problem.values():
-        solver = solver_for(everyone[places[0]], model, device, **options)
-        for index, result in solver.results(everyone[place] for place in places):
-            results[places[index]] = result
-    return [results[place] for place in range(len(everyone))]
+    events = solver_pool(model, device, **options).run(everyone)
+    found = {event.index: event.result for event in events if isinstance(event, Finished)}
+    # Those that the total time did not suffice for have no better answer than their givens.
+    seed = options.get("seed") or 0
+    return [found.get(place) or Result(i, i.given_values, seed=seed) for place, i in enumerate(everyone)]
+
+
+def solve_each(
+    instances: Iterable[Instance], model: str | Path | Model | None = None, device: str = "auto", **options: Any
+) -> Iterator[Result]:
+    """Like `solve`, for as many instances as you like: reads them as it goes and yields each Result when it is there.
+
+    Results come in the order of completion; `result.instance` is the instance.
+    """
+    for event in solver_pool(model, device, **options).run(instances):
+        if isinstance(event, Finished):
+            yield event.result
 
 
 def stream(

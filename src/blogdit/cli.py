@@ -14,11 +14,12 @@ import typer
 
 from blogdit.commands.generate import generate
 from blogdit.commands.info import info
+from blogdit.commands.solve import solve
 from blogdit.commands.train import train
 from blogdit.commands.verify import verify
 from blogdit.errors import InputError
 
-COMMANDS = (train, generate, verify, info)
+COMMANDS = (solve, train, generate, verify, info)
 
 app = typer.Typer(
     name="blogdit",

@@ -28,14 +28,21 @@ from blogdit.noise import StreamNoise, value_codes
 CODE_SETS = 61  # a step draws three times from the noise, so its count modulo a prime runs through all sets
 
 
+Shape = tuple[int, int]  # padded variables and values
+
+
 @dataclass
 class Job:
     """An instance on its way through the solver."""
 
     index: int
     instance: Instance
-    entered: float = 0.0
+    entered: float = math.inf  # when its time began
     steps: int = 0
+    shape: Shape = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.shape = shape_of(self.instance)
 
 
 def instance_key(instance: Instance, seed: int) -> int:
@@ -52,8 +59,8 @@ def instance_key(instance: Instance, seed: int) -> int:
     return key
 
 
-def shape_of(instance: Instance) -> tuple[int, int]:
-    """Padded variables and values: a function of the instance alone, so that batching never changes its numbers."""
+def shape_of(instance: Instance) -> Shape:
+    """A function of the instance alone, so that batching never changes its numbers."""
     size = instance.size if instance.positions is not None else -(-instance.size // 32) * 32
     return max(size, 1), int(instance.domain_sizes.max(initial=1))
 
@@ -85,8 +92,8 @@ class Crew:
         """Fresh chains for instances of one shape."""
         now = time.monotonic()
         for job in jobs:
-            job.entered, job.steps = now, 0
-        batch = collate([job.instance for job in jobs], chains, *shape_of(jobs[0].instance)).to(device)
+            job.entered, job.steps = min(job.entered, now), 0  # who starts again keeps the time that is left
+        batch = collate([job.instance for job in jobs], chains, *jobs[0].shape).to(device)
         noise = StreamNoise(torch.tensor([instance_key(job.instance, seed) for job in jobs], device=device))
         logits = prior(batch, model.chain, noise)
         zeros = torch.zeros(chains, len(jobs), dtype=torch.long, device=device)
@@ -117,8 +124,7 @@ class Crew:
             given_values = torch.cat([old.batch.given_values, new.batch.given_values])
             batch = replace(old.batch, is_given=is_given, given_values=given_values)
         else:
-            shape = (old.batch.variables, old.batch.values)
-            batch = collate([job.instance for job in jobs], old.batch.chains, *shape).to(old.batch.device)
+            batch = collate([job.instance for job in jobs], old.batch.chains, *jobs[0].shape).to(old.batch.device)
         logits = torch.cat([crew.batch.per_instance(crew.logits) for crew in (old, new)], 1)
         keys = torch.cat([old.noise.keys, new.noise.keys])
         noise = StreamNoise(keys, torch.cat([old.noise.draws, new.noise.draws]))

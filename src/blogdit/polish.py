@@ -90,14 +90,15 @@ def polish(instance: Instance, values: IntArray, max_moves: int | None = None) -
     """A local optimum reached from `values` by moves that lower the energy, the best of a variable at a time."""
     pairs, x = _Pairs(instance), np.array(values, np.int64)
     costs = pairs.costs(x)
-    limit = 20 * instance.size if max_moves is None else max_moves
     everyone = np.arange(instance.size)
-    for _ in range(limit):
-        best = costs.argmin(1)
-        gain = costs[everyone, x] - costs[everyone, best]
+    best = costs.argmin(1)
+    gain = costs[everyone, x] - costs[everyone, best]
+    for _ in range(20 * instance.size if max_moves is None else max_moves):
         variable = int(gain.argmax())
         if gain[variable] <= 1e-9:
             break
         old, x[variable] = int(x[variable]), int(best[variable])
-        pairs.moved(costs, x, variable, old)
+        touched = np.append(pairs.moved(costs, x, variable, old), variable)
+        best[touched] = costs[touched].argmin(1)
+        gain[touched] = costs[touched, x[touched]] - costs[touched, best[touched]]
     return x

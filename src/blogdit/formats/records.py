@@ -1,0 +1,79 @@
+"""A file of records that grows line by line and can be gone on with, however the last run ended."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from blogdit.errors import InputError
+from blogdit.formats.solutions import record
+from blogdit.formats.text import COMPRESSION_SUFFIXES
+from blogdit.result import Result
+
+
+class RecordFile:
+    """JSON lines, each in the file as soon as it is written. `names` are the instances it held at the start.
+
+    A file that exists is gone on with only if `resume` says so; a last line that a kill has cut off is dropped.
+    """
+
+    def __init__(self, path: str | Path, resume: bool = False):
+        self.path, self.names = Path(path), set[str]()
+        if self.path.suffix in COMPRESSION_SUFFIXES:
+            raise InputError("grows line by line and cannot be compressed; expected .jsonl", path)
+        if self.path.is_file() and self.path.stat().st_size:
+            if not resume:
+                raise InputError("exists already; expected --resume to go on with it, or another file", path)
+            self._take_stock()
+        try:
+            self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115 (closed with this object)
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def write_result(self, result: Result) -> None:
+        self.write(record(result))
+
+    def write(self, data: dict[str, Any]) -> None:
+        """A whole line or, if the disk is full, nothing."""
+        line = json.dumps(data).encode() + b"\n"
+        try:
+            before = self._file.seek(0, os.SEEK_END) if self._file.seekable() else None
+            while line:
+                line = line[self._file.write(line) :]
+        except OSError as error:
+            if before:
+                os.ftruncate(self._file.fileno(), before)
+            raise self._unwritable(error) from None
+
+    def _take_stock(self) -> None:
+        try:
+            with open(self.path, "rb+") as file:
+                end = 0  # of the last whole line
+                for number, line in enumerate(file, 1):
+                    if line.endswith(b"\n"):
+                        self.names.add(self._name(line, number))
+                        end += len(line)
+                file.truncate(end)
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror or error}", self.path) from None
+
+    def _name(self, line: bytes, number: int) -> str:
+        try:
+            name = json.loads(line)["instance"]
+        except (ValueError, TypeError, KeyError):
+            name = None
+        if not isinstance(name, str):
+            raise InputError("not a record of blogdit; expected a file that --out has written", self.path, number)
+        return name
+
+    def _unwritable(self, error: OSError) -> InputError:
+        return InputError(f"cannot be written: {error.strerror or error}", self.path)
+
+    def __enter__(self) -> RecordFile:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._file.close()

@@ -1,0 +1,173 @@
+"""Instances without end: read from many files as they are asked for, and solved by a solver for each problem.
+
+Nothing here holds more than a bounded number of instances, so files and folders may be larger than memory.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from blogdit import formats
+from blogdit.csp import Instance
+from blogdit.errors import InputError
+from blogdit.formats.text import OnError, plain_stem
+from blogdit.solver import Solver
+from blogdit.solving import Finished, Step
+
+READ_AHEAD = 1024  # instances that may wait for the solver of another problem
+
+
+def find_files(paths: Iterable[str | Path], leave_out: Iterable[str | Path] = ()) -> list[Path]:
+    """The files that are named, and those in the folders that are named, sorted; each once, hidden ones left out."""
+    known = {Path(path).resolve() for path in leave_out}
+    found = []
+    for path in map(Path, paths):
+        try:
+            inside = sorted(path.iterdir()) if path.is_dir() else [path]
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror or error}", path) from None
+        if path.is_dir():
+            inside = [entry for entry in inside if not entry.name.startswith(".") and not entry.is_dir()]
+            if not inside:
+                raise InputError("a folder without files; expected instances", path)
+        for file in inside:
+            if (real := file.resolve()) not in known:
+                known.add(real)
+                found.append(file)
+    return found
+
+
+def name_files(files: Sequence[Path]) -> list[str]:
+    """The stem of each file; where stems are equal, with the folder, then with the suffix, then the whole path."""
+    kinds: tuple[Callable[[Path], str], ...] = (
+        plain_stem,
+        lambda path: f"{path.absolute().parent.name}/{plain_stem(path)}",
+        lambda path: f"{path.absolute().parent.name}/{path.name}",
+        lambda path: str(path.absolute()),
+    )
+    names = [str(path) for path in files]
+    left = list(range(len(files)))
+    for kind in kinds:
+        candidates = {place: kind(files[place]) for place in left}
+        often = Counter(candidates.values())
+        for place, name in candidates.items():
+            names[place] = name
+        left = [place for place in left if often[candidates[place]] > 1]
+    return names
+
+
+def read_all(
+    files: Sequence[Path], problem: str | None = None, colors: int | None = None, on_error: OnError | None = None
+) -> Iterator[Instance]:
+    """The instances of all files one by one, each under a name of its own."""
+    names = name_files(files)
+    seen, copies = set[str](), Counter[str]()
+    for path, name in zip(files, names, strict=True):
+        for instance in formats.stream(path, problem, colors, name, on_error):
+            unique = instance.name
+            while unique in seen:
+                copies[instance.name] += 1
+                unique = f"{instance.name}#{copies[instance.name] + 1}"
+            seen.add(unique)
+            yield instance if unique == instance.name else replace(instance, name=unique)
+
+
+class ByProblem:
+    """A queue for each problem, filled from one stream as it is asked for.
+
+    `of` ends when the problem's queue is empty and too many instances of other problems wait; it may be called again.
+    """
+
+    def __init__(self, instances: Iterable[Instance], limit: int = READ_AHEAD):
+        self.source, self.limit = enumerate(instances), limit
+        self.queues: dict[str, deque[tuple[int, Instance]]] = {}
+
+    def first(self) -> Instance | None:
+        """The instance that has waited longest, of whatever problem; None at the end of the stream."""
+        heads = [queue[0] for queue in self.queues.values() if queue]
+        if not heads and self._read():
+            return self.first()
+        return min(heads, key=lambda head: head[0])[1] if heads else None
+
+    def of(self, problem: str) -> Iterator[tuple[int, Instance]]:
+        """(number in the stream, instance) of one problem."""
+        queue = self.queues.setdefault(problem, deque())
+        while True:
+            if queue:
+                yield queue.popleft()
+            elif sum(map(len, self.queues.values())) >= self.limit or not self._read():
+                return
+
+    def _read(self) -> bool:
+        following = next(self.source, None)
+        if following is None:
+            return False
+        self.queues.setdefault(following[1].problem, deque()).append(following)
+        return True
+
+
+class SolverPool:
+    """A solver for each problem of a stream, made by `make` from its first instance; one of them works at a time.
+
+    What cannot be solved (no model for the problem, a model that does not fit) goes to `on_error`, once for a problem
+    or instance, and the others go on; without `on_error` it is raised.
+    """
+
+    def __init__(self, make: Callable[[Instance], Solver], on_error: OnError | None = None):
+        self.make, self.on_error = make, on_error
+        self.trace = False
+        self.on_step: Callable[[], None] | None = None
+        self.solvers: dict[str, Solver | None] = {}
+        self.working: Solver | None = None
+        self.stopping = False
+        self.cut_short = False  # the total time ended before the stream did
+
+    def stop(self) -> None:
+        """End the run after the current step; may be called from a signal handler."""
+        self.stopping = True
+        if self.working is not None:
+            self.working.stopping = True
+
+    @property
+    def steps_done(self) -> int:
+        return sum(solver.steps_done for solver in self.solvers.values() if solver is not None)
+
+    def run(self, instances: Iterable[Instance]) -> Iterator[Step | Finished]:
+        """Events of all instances; their index is the place in the stream."""
+        started, queues = time.monotonic(), ByProblem(instances)
+        while not self.stopping and not self.cut_short and (head := queues.first()) is not None:
+            solver = self._solver(head)
+            if solver is None:
+                for _ in queues.of(head.problem):
+                    pass
+                continue
+            self.working = solver
+            solver.trace, solver.on_step, solver.stopping = self.trace, self.on_step, self.stopping
+            yield from solver.run(self._fitting(solver, queues.of(head.problem)), started)
+            self.cut_short = solver.cut_short or (solver.out_of_time() and queues.first() is not None)
+
+    def _solver(self, instance: Instance) -> Solver | None:
+        if instance.problem not in self.solvers:
+            try:
+                self.solvers[instance.problem] = self.make(instance)
+            except InputError as error:
+                self._report(error)
+                self.solvers[instance.problem] = None
+        return self.solvers[instance.problem]
+
+    def _fitting(self, solver: Solver, numbered: Iterator[tuple[int, Instance]]) -> Iterator[tuple[int, Instance]]:
+        for number, instance in numbered:
+            misfit = solver.model.misfit(instance)
+            if misfit is None:
+                yield number, instance
+            else:
+                self._report(InputError(f"model {solver.model.name!r} does not fit {instance.name!r}: {misfit}"))
+
+    def _report(self, error: InputError) -> None:
+        if self.on_error is None:
+            raise error
+        self.on_error(error)
