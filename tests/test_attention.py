@@ -176,3 +176,22 @@ def test_large_instances_use_lists_and_small_ones_all_pairs():
     assert torch.equal(bias.target, bias.target.sort().values)
     small = model.relation(collate([path(10)]))
     assert small.bias[0, 0, 0].isfinite().tolist() == [True, True] + [False] * 8
+
+
+def test_signed_heads_weigh_neighbours_by_their_edges():
+    """With equal queries and keys an even head averages over positive edges, an odd one over negative, by |weight|."""
+    weights = np.array([2.0, 1.0, -3.0])
+    star = Instance(
+        np.full(4, 2), objective=Objective("maximize", differ=[[0, 1], [0, 2], [0, 3]], differ_weights=weights)
+    )
+    batch = collate([star])
+    qkv, nothing = random_inputs(batch, 0)
+    zero = torch.zeros_like(qkv[0])
+    v = qkv[2][0]  # (4, heads, d)
+    share = torch.tensor(weights / np.abs(weights).mean(), dtype=torch.float32)
+    even = (v[0, 0] + share[0] * v[1, 0] + share[1] * v[2, 0]) / (1 + share[0] + share[1])
+    odd = (v[0, 1] - share[2] * v[3, 1]) / (1 - share[2])
+    for bias in (dense_bias(batch, nothing * 0, NONE, signed=True), neighbour_bias(batch, nothing * 0, signed=True)):
+        out = attend(zero, zero, qkv[2], bias)[0, 0]
+        torch.testing.assert_close(out[0], even)
+        torch.testing.assert_close(out[1], odd)

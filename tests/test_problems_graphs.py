@@ -9,6 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from blogdit.problems import generate
 from blogdit.problems.graphs import as_graph, make_graph, random_graph, rb_graph, whole_range
 
 
@@ -113,3 +114,23 @@ def test_ranges(value, pair):
 def test_bad_ranges(value):
     with pytest.raises(ValueError, match="vertices must be"):
         whole_range(value, "vertices", 1)
+
+
+def test_relative_densities_follow_the_colourability_threshold():
+    """Edges per graph: the share of (2 k - 1) ln k * n / 2 that was asked for; sizes and colours within their ranges."""
+    graphs = generate("coloring", 200, seed=3, vertices="60-80", colors="4-7", relative=True, p_min=0.7, p_max=0.7)
+    assert {int(g.domain_sizes[0]) for g in graphs} == {4, 5, 6, 7}
+    assert {g.size for g in graphs} <= set(range(60, 81))
+    ratios = []
+    for graph in graphs:
+        k = int(graph.domain_sizes[0])
+        ratios.append(len(graph.constraints[0]) / (0.7 * (2 * k - 1) * np.log(k) * graph.size / 2))
+    assert abs(np.mean(ratios) - 1) < 0.02
+
+
+def test_mixed_weights_draw_a_kind_for_each_graph():
+    kinds = set()
+    for graph in generate("maxcut", 60, seed=0, weights="mixed"):
+        weights = graph.objective.differ_weights
+        kinds.add("unit" if (weights == 1).all() else "signs" if (np.abs(weights) == 1).all() else "normal")
+    assert kinds == {"unit", "signs", "normal"}

@@ -197,6 +197,7 @@ def _data(chosen: Recipe, seed: int, files: list[str | Path], valid: str | Path 
     except ValueError as error:
         raise InputError(str(error)) from None
     colors = chosen.generator.get("colors")
+    colors = colors if isinstance(colors, int) else None
     if files:
         data.training = [instance for path in files for instance in _read(path, chosen.problem, colors)]
         data.sources["training"] = ", ".join(Path(path).name for path in files)

@@ -3,8 +3,11 @@
 The logit of variable i towards j is q_i . k_j / sqrt(d) + bias_ij, with bias
 
 - 0 for j = i,
-- w . features_ij for related pairs, w learnt per head,
+- w . features_ij for related pairs, w learnt per head (or fixed at 0),
 - c <= 0 for unrelated pairs: fixed, learnt per head, or minus infinity ("neighbours").
+
+With `signed`, for weighted problems, a relation of strength s adds log |s|, so that attention is proportional to |s|;
+even heads see only relations that push values apart (s > 0), odd heads those that pull them together (s < 0).
 
 `dense` computes all pairs of an instance. `neighbours` computes related pairs only, in time and memory linear in
 their number; with c minus infinity both give the same numbers.
@@ -35,14 +38,26 @@ class NeighbourBias(NamedTuple):
     bias: Tensor
 
 
-def dense_bias(batch: Batch, weights: Tensor, unrelated: Tensor) -> DenseBias:
+def _relation_bias(features: Tensor, weights: Tensor, signed: bool) -> Tensor:
+    """Bias of related pairs with features (..., F) -> (..., heads)."""
+    bias = (features @ weights).to(weights.dtype)  # autocast would make it bfloat16
+    if not signed:
+        return bias
+    strength = features[..., :1]
+    apart = torch.arange(weights.shape[1], device=weights.device) % 2 == 0
+    hidden = torch.where(apart, strength < 0, strength > 0)
+    logarithm = torch.where(strength == 0, 0.0, strength.abs().clamp(min=1e-6).log())
+    return (bias + logarithm).masked_fill(hidden, float("-inf"))
+
+
+def dense_bias(batch: Batch, weights: Tensor, unrelated: Tensor, signed: bool = False) -> DenseBias:
     """`weights` (F, heads) of the relation features, `unrelated` (heads,) the bias c, which may be -inf."""
     relations, n, heads = batch.structure.relations, batch.variables, weights.shape[1]
     groups = relations.source.shape[0]
     pair = (torch.arange(groups, device=batch.device)[:, None] * n + relations.target) * n + relations.source
     # Padding of the list points at a cell of its own behind the last one.
     pair = torch.where(relations.present, pair, groups * n * n).reshape(-1)
-    values = (relations.features @ weights).to(weights.dtype).reshape(-1, heads)  # autocast would make it bfloat16
+    values = _relation_bias(relations.features, weights, signed).reshape(-1, heads)
     bias = weights.new_zeros(groups * n * n + 1, heads).index_add(0, pair, values)[:-1].view(groups, n, n, heads)
     marked = torch.zeros(groups * n * n + 1, dtype=torch.bool, device=batch.device)
     marked[pair] = True
@@ -56,13 +71,13 @@ def dense_bias(batch: Batch, weights: Tensor, unrelated: Tensor) -> DenseBias:
     return DenseBias(torch.where(visible[..., None], bias, float("-inf")).permute(0, 3, 1, 2).contiguous())
 
 
-def neighbour_bias(batch: Batch, weights: Tensor) -> NeighbourBias:
+def neighbour_bias(batch: Batch, weights: Tensor, signed: bool = False) -> NeighbourBias:
     relations, count = batch.structure.relations, batch.groups * batch.variables
     present = relations.present.reshape(-1)
     own = torch.arange(count, device=batch.device)
     source = torch.cat([batch.flat(relations.source)[present], own])
     target = torch.cat([batch.flat(relations.target)[present], own])
-    bias = (relations.features.reshape(-1, weights.shape[0])[present]) @ weights
+    bias = _relation_bias(relations.features.reshape(-1, weights.shape[0])[present], weights, signed)
     bias = torch.cat([bias, bias.new_zeros(count, weights.shape[1])])
     order = torch.argsort(target, stable=True)
     return NeighbourBias(source[order], target[order], bias[order])

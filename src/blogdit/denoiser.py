@@ -35,7 +35,8 @@ class DenoiserConfig:
     ffn_factor: int = 2
     relation: Literal["learned", "fixed", "neighbours"] = "learned"
     relation_bias: float = -1.0  # c at the start ("learned") or for good ("fixed")
-    edge_features: bool = False  # learn how weights and kinds of relations bias attention; for weighted problems
+    signed: bool = False  # relations have weights: attention follows their size, heads are split by their sign
+    edge_features: bool = False  # learn how the kinds of relations bias attention; slower
     position_dims: int = 0  # dimensions of the grid that variables lie on; 0: variables have no place
     codes: Literal["random", "learned"] = "random"  # "learned": a table of max_values codes, the paper's K-sized layers
     max_values: int = 0
@@ -154,11 +155,11 @@ class Denoiser(nn.Module):
     def relation(self, batch: Batch) -> DenseBias | NeighbourBias:
         if self.config.relation == "neighbours":
             if batch.variables > DENSE_LIMIT:
-                return neighbour_bias(batch, self.relation_weights)
+                return neighbour_bias(batch, self.relation_weights, self.config.signed)
             unrelated = torch.full_like(self.unrelated, float("-inf"))
         else:
             unrelated = -functional.softplus(self.unrelated)
-        return dense_bias(batch, self.relation_weights, unrelated)
+        return dense_bias(batch, self.relation_weights, unrelated, self.config.signed)
 
     def _codes(self, context: Context, values: int) -> tuple[Tensor, Tensor]:
         """The codes by which values enter and leave."""

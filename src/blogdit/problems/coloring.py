@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ from blogdit.problems.graphs import (
     show_vertices,
     sizes_and_densities,
     whole_number,
+    whole_range,
 )
 
 
@@ -41,22 +43,32 @@ def graph_of(instance: Instance) -> Graph:
     return Graph(instance.size, edges.pairs, labels=instance.labels)
 
 
+def threshold(vertices: int, colors: int) -> float:
+    """The edge probability around which random graphs stop being colourable: mean degree (2 k - 1) ln k."""
+    return (2 * colors - 1) * math.log(colors) / max(vertices - 1, 1)
+
+
 def generate(
     count: int,
     rng: np.random.Generator,
     vertices: Any = 50,
-    colors: int = 5,
+    colors: Any = 5,
     p_min: float = 0.11,
     p_max: float = 0.257,
+    relative: bool = False,
     planted: bool = False,
 ) -> list[Instance]:
-    """G(n, p) with p uniform in [p_min, p_max]; `planted` leaves out the edges inside hidden, balanced classes."""
-    colors = whole_number(colors, "colors", 1)
+    """G(n, p) with p uniform in [p_min, p_max], or in that share of the `threshold` if `relative`; `planted` leaves out
+    the edges inside hidden, balanced classes. `vertices` and `colors` may be ranges like 50-100."""
+    fewest, most = whole_range(colors, "colors", 1)
+    bounds = (p_min, p_max) if not relative else (0.0, 1.0)
     instances: list[Instance] = []
-    for n, p in sizes_and_densities(count, vertices, p_min, p_max, rng):
-        hidden = rng.permutation(np.arange(n) % colors) if planted else None
-        graph = random_graph(n, p, rng, hidden)
-        instances.append(build(graph, colors, name=f"coloring-{len(instances)}"))
+    for n, p in sizes_and_densities(count, vertices, *bounds, rng):
+        k = int(rng.integers(fewest, most + 1)) if most > fewest else fewest
+        if relative:
+            p = min((p_min + (p_max - p_min) * p) * threshold(n, k), 1.0)
+        hidden = rng.permutation(np.arange(n) % k) if planted else None
+        instances.append(build(random_graph(n, p, rng, hidden), k, name=f"coloring-{len(instances)}"))
     return instances
 
 
@@ -73,7 +85,13 @@ def render(instance: Instance, values: IntArray | None = None) -> str:
 
 
 def preset(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """One model for many sizes and numbers of colours, on graphs below and around the threshold."""
     return {
+        "vertices": "40-120",
+        "colors": "3-20",
+        "relative": True,
+        "p_min": 0.4,
+        "p_max": 1.0,
         "relation": "neighbours",
         "heads": 4,
         "head_dim": 32,
@@ -90,7 +108,7 @@ FAMILY = Family(
     summary="colour the vertices of a graph with k colours, no edge joining equal colours",
     build=build,
     generate=generate,
-    settings={"vertices": 50, "colors": 5, "p_min": 0.11, "p_max": 0.257, "planted": False},
+    settings={"vertices": 50, "colors": 5, "p_min": 0.11, "p_max": 0.257, "relative": False, "planted": False},
     render=render,
     preset=preset,
     graph_of=graph_of,

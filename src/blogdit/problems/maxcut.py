@@ -12,7 +12,7 @@ from blogdit.csp import Instance, Objective
 from blogdit.problems.base import Family
 from blogdit.problems.graphs import Graph, as_graph, make_graph, random_graph, show_vertices, sizes_and_densities
 
-WEIGHTS = ("unit", "signs", "normal")
+WEIGHTS = ("unit", "signs", "normal", "mixed")
 
 
 def build(graph: Any, name: str = "") -> Instance:
@@ -46,15 +46,17 @@ def generate(
     p_max: float = 0.3,
     weights: str = "unit",
 ) -> list[Instance]:
-    """G(n, p) with p uniform in [p_min, p_max] and weights 1 (unit), +1/-1 (signs) or standard normal (normal)."""
+    """G(n, p) with p uniform in [p_min, p_max] and weights 1 (unit), +1/-1 (signs), standard normal (normal) or any of
+    these, graph by graph (mixed)."""
     if weights not in WEIGHTS:
         raise ValueError(f"weights must be one of {', '.join(WEIGHTS)}, got {weights!r}")
     instances: list[Instance] = []
     for n, p in sizes_and_densities(count, vertices, p_min, p_max, rng):
         graph = random_graph(n, p, rng)
-        if weights == "signs":
+        kind = weights if weights != "mixed" else WEIGHTS[int(rng.integers(3))]
+        if kind == "signs":
             graph = make_graph(n, graph.edges, rng.choice([-1.0, 1.0], size=len(graph.edges)))
-        elif weights == "normal":
+        elif kind == "normal":
             # Rounded: the last bits of a normal draw may differ between machines.
             graph = make_graph(n, graph.edges, rng.standard_normal(len(graph.edges)).round(6))
         instances.append(build(graph, name=f"maxcut-{len(instances)}"))
@@ -73,7 +75,7 @@ def render(instance: Instance, values: IntArray | None = None) -> str:
 def preset(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "relation": "neighbours",
-        "edge_features": settings["weights"] != "unit",
+        "signed": settings["weights"] != "unit",
         "heads": 4,
         "head_dim": 32,
         "layers": 4,
