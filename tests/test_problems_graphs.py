@@ -117,7 +117,7 @@ def test_bad_ranges(value):
 
 
 def test_relative_densities_follow_the_colourability_threshold():
-    """Edges per graph: the share of (2 k - 1) ln k * n / 2 that was asked for; sizes and colours within their ranges."""
+    """The share of (2 k - 1) ln k * n / 2 edges that was asked for; sizes and colours within their ranges."""
     graphs = generate("coloring", 200, seed=3, vertices="60-80", colors="4-7", relative=True, p_min=0.7, p_max=0.7)
     assert {int(g.domain_sizes[0]) for g in graphs} == {4, 5, 6, 7}
     assert {g.size for g in graphs} <= set(range(60, 81))
