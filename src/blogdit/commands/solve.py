@@ -13,13 +13,12 @@ import typer
 
 from blogdit.commands.interrupts import Interrupts
 from blogdit.commands.options import Colors, Device, Problem, Seed
-from blogdit.commands.solve_output import FEW, Tally, print_answer, print_header, print_json, print_row
+from blogdit.commands.solve_output import FEW, Tally, View, print_answer, print_header, print_json, print_row
 from blogdit.errors import InputError
 
 if TYPE_CHECKING:
     from blogdit.commands.solve_display import Display
     from blogdit.csp import Instance
-    from blogdit.result import Result
 
 
 def solve(
@@ -92,7 +91,7 @@ def solve(
         if results is not None:
             instances = _unanswered(instances, results.names, tally)
         instances = takewhile(lambda _: interrupts.received is None, instances)
-        show, instances = (print_json, instances) if json else _view_for(instances, results is not None)
+        view, instances = _view_of(instances, json, filed=results is not None)
         for event in pool.run(instances):
             if isinstance(event, Step):
                 display.show(event)
@@ -107,8 +106,9 @@ def solve(
             if results is not None:
                 results.write_result(event.result)
             with display.paused():
-                show(event.result)
+                view.add(event.index, event.result)
         display.close()
+        view.close()
         if interrupts.received is not None or tally.done or tally.skipped or pool.cut_short:
             tally.print_summary(display.seconds, pool.steps_done, _note(interrupts, pool.cut_short))
     raise typer.Exit(interrupts.exit_code or tally.exit_code(pool.cut_short))
@@ -133,15 +133,16 @@ def _unanswered(instances: Iterable[Instance], answered: set[str], tally: Tally)
             yield instance
 
 
-def _view_for(instances: Iterator[Instance], filed: bool) -> tuple[Callable[[Result], None], Iterator[Instance]]:
-    """How a person gets to see answers: in full if there are few, else a line each, and not at all if they are filed.
-    Looks at the first instances, and hands them back with the others."""
-    if filed:
-        return lambda result: None, instances
+def _view_of(instances: Iterator[Instance], json: bool, filed: bool) -> tuple[View, Iterator[Instance]]:
+    """How answers go to stdout: as JSON if asked for, not at all if they are filed, else for people: in full if there
+    are few, a line each if there are many. Looks at the first instances, and hands them back with the others."""
+    if json or filed:
+        return View(print_json if json else None), instances
     first = list(islice(instances, FEW + 1))
     if len(first) > FEW:
         print_header()
-    return print_answer if len(first) <= FEW else print_row, chain(first, instances)
+    view = View(print_row) if len(first) > FEW else View(print_answer, in_order=True)
+    return view, chain(first, instances)
 
 
 def _note(interrupts: Interrupts, cut_short: bool) -> str:

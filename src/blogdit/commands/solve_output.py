@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rich.console import Console
@@ -60,6 +61,32 @@ def print_answer(result: Result) -> None:
     print_line(shown)
 
 
+class View:
+    """Shows results as they come or, `in_order`, in the order of their instances: who is done early waits."""
+
+    def __init__(self, show: Callable[[Result], None] | None, in_order: bool = False):
+        self.show, self.in_order = show, in_order
+        self.waiting, self.following = dict[int, Result](), 0
+
+    def add(self, index: int, result: Result) -> None:
+        self.waiting[index] = result
+        if not self.in_order:
+            self.close()
+        while self.following in self.waiting:
+            self._show(self.following)
+            self.following += 1
+
+    def close(self) -> None:
+        """Show all that still wait."""
+        for index in sorted(self.waiting):
+            self._show(index)
+
+    def _show(self, index: int) -> None:
+        result = self.waiting.pop(index)
+        if self.show is not None:
+            self.show(result)
+
+
 @dataclass
 class Tally:
     """What became of the instances."""
@@ -103,8 +130,14 @@ class Tally:
             table.add_row(problem, str(number), *map(str, counts), *means)
         if table.row_count:
             console.print(table)
-        facts = [f"{self.done} instances in {seconds:.1f} s, {steps / max(seconds, 1e-9):.1f} steps/s"]
+        facts = [
+            f"{self.done} instance{'s' * (self.done != 1)} in {seconds:.1f} s, {steps / max(seconds, 1e-9):.1f} steps/s"
+        ]
         facts += [f"{self.skipped} answered before"] if self.skipped else []
-        facts += [f"{self.broken} inputs could not be used"] if self.broken else []
+        facts += [f"{self.broken} input{'s' * (self.broken != 1)} could not be used"] if self.broken else []
         facts += [f"{self.unfinished} unfinished"] if self.unfinished else []
         console.print("; ".join(facts + ([note] if note else [])), soft_wrap=True)
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

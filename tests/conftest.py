@@ -1,0 +1,56 @@
+"""Fixtures that several files of tests use."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def sudoku4_path(tmp_path_factory) -> Path:
+    """A small model that solves 4x4 puzzles with 10 to 12 givens; trained once, also if tests run side by side."""
+    import torch
+
+    import blogdit
+
+    torch.set_num_threads(1)
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    folder = shared / "sudoku4"
+    model = folder / "last.safetensors"
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        for _ in range(600):
+            if (folder / "ready").exists():
+                return model
+            time.sleep(0.2)
+        raise
+    settings = {
+        "box": 2, "min_givens": 10, "max_givens": 12, "pool": 256, "validation": 4, "validation_steps": 5,
+        "validate_every": 10_000, "dim": 32, "heads": 2, "head_dim": 16, "layers": 2, "position_dims": 2,
+        "relation": "neighbours", "unroll": 1, "horizon": 8, "batch_size": 32, "tau_start": 0.02, "warmup": 10,
+        "learning_rate": 0.005, "ema": 0.8,
+    }  # fmt: skip
+    blogdit.train("sudoku", out=folder, updates=250, settings=settings, device="cpu")
+    (folder / "ready").touch()
+    return model
+
+
+@pytest.fixture(scope="session")
+def sudoku4(sudoku4_path):
+    from blogdit.checkpoint import load_model
+
+    return load_model(sudoku4_path)
+
+
+@pytest.fixture(scope="session")
+def puzzles():
+    """100 puzzles that `sudoku4` solves."""
+    from blogdit.problems import generate
+
+    return generate("sudoku", 100, seed=5, box=2, min_givens=10, max_givens=12)

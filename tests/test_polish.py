@@ -1,0 +1,90 @@
+"""The polish against enumeration: it ends in a local optimum, and never breaks what holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blogdit.constraints import AllDifferent, NotEqual
+from blogdit.csp import Instance, Objective
+from blogdit.polish import can_polish, polish
+from blogdit.problems import generate, maxcut, mis
+from helpers import instances
+
+
+def neighbours(instance: Instance, values: np.ndarray):
+    """Every assignment that differs in one free variable."""
+    for i in np.flatnonzero(~instance.is_given):
+        for value in range(instance.domain_sizes[i]):
+            if value != values[i]:
+                other = values.copy()
+                other[i] = value
+                yield other
+
+
+def random_start(instance: Instance, seed: int) -> np.ndarray:
+    start = np.random.default_rng(seed).integers(0, instance.domain_sizes)
+    return np.where(instance.is_given, instance.given_values, start)
+
+
+@given(instances(kinds=("not_equal", "conflict"), objective=True), st.integers(0, 5))
+@settings(max_examples=300, deadline=None)
+def test_ends_in_a_local_optimum(instance, seed):
+    """No single change of a free variable violates fewer constraints, or as many at a better objective."""
+    start = random_start(instance, seed)
+    polished = polish(instance, start)
+    before, after = instance.verify(start), instance.verify(polished)
+    assert after.violated <= before.violated
+    if before.satisfied:
+        assert not instance.objective.better(before.objective, after.objective)
+    assert (polished[instance.is_given] == instance.given_values[instance.is_given]).all()
+    for other in neighbours(instance, polished):
+        verdict = instance.verify(other)
+        assert verdict.violated >= after.violated
+        if verdict.violated == after.violated:
+            assert not instance.objective.better(verdict.objective, after.objective)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_independent_sets_are_independent_and_maximal(weighted):
+    for seed, instance in enumerate(generate("mis", 3, seed=1, weighted=weighted)):
+        for start in (random_start(instance, seed), np.ones(instance.size, int), np.zeros(instance.size, int)):
+            chosen = polish(instance, start) == 1
+            edges = mis.graph_of(instance).edges
+            assert not (chosen[edges[:, 0]] & chosen[edges[:, 1]]).any()
+            blocked = np.zeros(instance.size, bool)
+            for a, b in ((edges[:, 0], edges[:, 1]), (edges[:, 1], edges[:, 0])):
+                blocked[a[chosen[b]]] = True
+            assert (chosen | blocked).all(), "every vertex is chosen or has a chosen neighbour"
+
+
+@pytest.mark.parametrize("weights", ["unit", "signs", "normal"])
+def test_no_flip_improves_a_cut(weights):
+    for seed, instance in enumerate(generate("maxcut", 5, seed=2, vertices=40, weights=weights)):
+        polished = polish(instance, random_start(instance, seed))
+        cut = instance.verify(polished).objective
+        assert cut >= instance.verify(random_start(instance, seed)).objective
+        assert all(instance.verify(other).objective <= cut + 1e-9 for other in neighbours(instance, polished))
+
+
+def test_an_answer_that_holds_is_only_made_better():
+    """A path of three: {middle} is independent but cannot be improved by one change; {} becomes the two ends."""
+    path = mis.build((3, [[0, 1], [1, 2]]))
+    assert polish(path, np.array([0, 1, 0])).tolist() == [0, 1, 0]
+    heavy = mis.build((3, [[0, 1], [1, 2]]), weights=[1, 9, 1])
+    assert polish(heavy, np.array([0, 0, 0])).tolist() == [0, 1, 0]
+
+
+def test_moves_can_be_limited():
+    instance = maxcut.build((6, [[0, 1], [2, 3], [4, 5]]))
+    assert instance.verify(polish(instance, np.zeros(6, int), max_moves=2)).objective == 2
+
+
+def test_what_can_be_polished():
+    goal = Objective("maximize", unary=[[0, 1]], unary_weights=[1.0])
+    assert can_polish(Instance([2, 2], (NotEqual([[0, 1]]),), goal))
+    assert not can_polish(Instance([2, 2], (NotEqual([[0, 1]]),)))
+    assert not can_polish(Instance([2, 2], (AllDifferent([[0, 1]]),), goal))
+    assert polish(Instance([], (), Objective("maximize")), np.zeros(0, int)).tolist() == []

@@ -1,0 +1,484 @@
+"""The anytime loop: the same answers in any company, budgets, refilling, reheats, memory, odd instances."""
+
+from __future__ import annotations
+
+import math
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from blogdit.blocks import SELECTORS, Schedule
+from blogdit.chain import ChainConfig
+from blogdit.checkpoint import Model
+from blogdit.constraints import NotEqual
+from blogdit.crew import Job
+from blogdit.csp import Instance, Objective
+from blogdit.errors import InputError
+from blogdit.problems import coloring, generate, maxcut
+from blogdit.solver import Solver
+from blogdit.solving import Finished, SolveOptions, Step
+from helpers import small_denoiser
+
+TRIANGLE = coloring.build((3, [[0, 1], [1, 2], [0, 2]]), colors=2)  # has no solution
+
+
+def random_model(**settings) -> Model:
+    """Random weights: it solves nothing on purpose, but every number matters."""
+    return Model("any", small_denoiser(dim=32, head_dim=16, layers=1, **settings), ChainConfig(), "random weights")
+
+
+def answers(model, instances, order=None, **options):
+    """What each instance got, by its place in `instances`."""
+    order = range(len(instances)) if order is None else order
+    found = Solver(model, SolveOptions(**options)).results(instances[place] for place in order)
+    results = {order[index]: result for index, result in found}
+    return [
+        (r.values.tolist(), r.steps, r.status, r.objective, r.raw_objective) for _, r in sorted(results.items())
+    ]  # fmt: skip
+
+
+# -- the same answer in any company ---------------------------------------------------------------------------------
+
+CASES = {
+    "colouring of mixed sizes": ("coloring", {"vertices": "5-70", "colors": 4}, {"steps": 3, "chains": 2}),
+    "cuts with real weights": ("maxcut", {"vertices": "20-60", "weights": "normal"}, {"steps": 3, "chains": 2}),
+    "independent sets": ("mis", {"weighted": True}, {"steps": 2, "chains": 1}),
+}
+
+
+def test_sudokus_get_the_same_answers_in_any_company(sudoku4, puzzles):
+    """Bit for bit at batch sizes 1, 7 and 64, in another order, and in two halves; also the number of steps."""
+    common = {"steps": 12, "seed": 3}
+    alone = answers(sudoku4, puzzles, batch_size=1, **common)
+    assert 20 < sum(status == "solved" for _, _, status, _, _ in alone) < 100, "they are solved at different times"
+    assert alone == answers(sudoku4, puzzles, batch_size=7, **common)
+    assert alone == answers(sudoku4, puzzles, batch_size=64, **common)
+    shuffled = np.random.default_rng(0).permutation(len(puzzles)).tolist()
+    assert alone == answers(sudoku4, puzzles, shuffled, batch_size=7, **common)
+    halves = [answers(sudoku4, part, **common) for part in (puzzles[:37], puzzles[37:])]
+    assert alone == halves[0] + halves[1]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_graphs_get_the_same_answers_in_any_company(case):
+    problem, settings, options = CASES[case]
+    graphs = generate(problem, 10 if problem == "mis" else 70, seed=2, **settings)
+    model = random_model(edge_features=problem == "maxcut")
+    alone = answers(model, graphs, batch_size=1, **options)
+    assert alone == answers(model, graphs, batch_size=7, **options)
+    assert alone == answers(model, graphs, batch_size=64, **options)
+    shuffled = np.random.default_rng(1).permutation(len(graphs)).tolist()
+    assert alone == answers(model, graphs, shuffled, batch_size=7, **options)
+
+
+@pytest.mark.parametrize("block", SELECTORS)
+def test_every_selector_gives_the_same_answers_in_any_company(block):
+    graphs = generate("maxcut", 9, seed=2, vertices="10-40") + generate("coloring", 9, seed=2, vertices="10-40")
+    options = {"block": block, "steps": 6, "chains": 2, "polish": False}
+    assert answers(random_model(), graphs, batch_size=1, **options) == answers(random_model(), graphs, **options)
+
+
+def test_large_graphs_get_the_same_answers_in_any_company():
+    """Above 512 variables attention goes over neighbours only."""
+    graphs = generate("maxcut", 3, seed=2, vertices=520, p_min=0.004, p_max=0.01)
+    model = random_model(relation="neighbours")
+    assert answers(model, graphs, batch_size=1, steps=2) == answers(model, graphs, batch_size=3, steps=2)
+
+
+def test_the_seed_decides(sudoku4, puzzles):
+    first = answers(sudoku4, puzzles, steps=30, seed=1)
+    assert first == answers(sudoku4, puzzles, steps=30, seed=1)
+    assert [steps for _, steps, *_ in first] != [steps for _, steps, *_ in answers(sudoku4, puzzles, steps=30, seed=2)]
+
+
+def test_chains_are_independent_and_the_best_counts():
+    """More chains search more: with the same steps, three chains are never worse than their first alone."""
+    graphs = generate("maxcut", 10, seed=4, vertices=30)
+    one, three = (answers(random_model(), graphs, steps=5, chains=chains, polish=False) for chains in (1, 3))
+    assert all(few[3] <= many[3] for few, many in zip(one, three, strict=True))
+    assert any(few[3] < many[3] for few, many in zip(one, three, strict=True))
+
+
+# -- budgets --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Time that passes only while a network works: `tick` seconds a step."""
+
+    class Clock:
+        now, tick = 100.0, 0.1
+
+        def solver(self, **options) -> Solver:
+            solver = Solver(random_model(), SolveOptions(**options))
+            denoise = solver.denoise
+
+            def slow(*arguments):
+                self.now += self.tick
+                return denoise(*arguments)
+
+            solver.denoise = slow
+            return solver
+
+    clock = Clock()
+    monkeypatch.setattr(time, "monotonic", lambda: clock.now)
+    return clock
+
+
+def test_steps_are_counted_exactly():
+    assert [steps for _, steps, *_ in answers(random_model(), [TRIANGLE] * 3, steps=7)] == [7, 7, 7]
+
+
+@pytest.mark.parametrize("problem", ["coloring", "maxcut"])
+def test_the_deadline_is_missed_by_one_step_at_most(clock, problem):
+    instance = TRIANGLE if problem == "coloring" else generate("maxcut", 1, seed=0)[0]
+    ((_, result),) = clock.solver(time_limit=0.25).results([instance])
+    assert result.steps == 3
+    assert result.seconds == pytest.approx(0.3)
+    assert clock.now == pytest.approx(100.3)
+
+
+@pytest.mark.parametrize(("limit", "steps"), [(0, 0), (0.01, 1)])
+def test_tiny_time_limits_give_an_answer(clock, limit, steps):
+    """Nothing is searched in no time, but the answer is a checked one all the same, polished where that applies."""
+    cut = generate("maxcut", 1, seed=0)[0]
+    results = [result for _, result in clock.solver(time_limit=limit).results([TRIANGLE, cut])]
+    assert {result.instance.problem: result.steps for result in results} == {"coloring": steps, "maxcut": steps}
+    assert {result.status for result in results} == {"infeasible", "feasible"}
+
+
+def test_an_instance_has_its_time_from_when_it_enters(clock):
+    results = clock.solver(time_limit=0.25, batch_size=2).results([TRIANGLE] * 6)
+    assert [(result.steps, round(result.seconds, 3)) for _, result in results] == [(3, 0.3)] * 6
+    assert clock.now == pytest.approx(100.9)
+
+
+def test_the_polish_counts_as_time(clock, monkeypatch):
+    from blogdit import solver as module
+
+    def slow_polish(instance, values):
+        clock.now += 7
+        return values
+
+    monkeypatch.setattr(module, "polish", slow_polish)
+    ((_, result),) = clock.solver(steps=1).results(generate("maxcut", 1, seed=0))
+    assert result.seconds >= 7
+
+
+def test_total_time_ends_everything(clock):
+    """Those in work get the best they have; those that wait are not heard of; the caller can tell."""
+    solver = clock.solver(total_time=0.25, batch_size=2)
+    found = dict(solver.results([TRIANGLE] * 100))
+    assert clock.now == pytest.approx(100.3)
+    assert sorted(found) == [0, 1]
+    assert solver.cut_short
+    assert list(clock.solver(total_time=0).results([TRIANGLE])) == []
+
+
+def test_total_time_that_suffices_cuts_nothing_short():
+    solver = Solver(random_model(), SolveOptions(total_time=60, steps=2))
+    assert len(list(solver.results([TRIANGLE] * 3))) == 3
+    assert not solver.cut_short
+
+
+def test_a_target_stops():
+    cut = maxcut.build((4, [[0, 1], [1, 2], [2, 3], [3, 0]]))
+    ((_, reached),) = Solver(random_model(), SolveOptions(target=2, steps=500, polish=False)).results([cut])
+    assert reached.objective >= 2
+    assert reached.steps < 500
+    ((_, missed),) = Solver(random_model(), SolveOptions(target=5, steps=50, polish=False)).results([cut])
+    assert missed.steps == 50
+    least = Instance([2, 2], objective=Objective("minimize", unary=[[0, 1]], unary_weights=[3.0]))
+    ((_, result),) = Solver(random_model(), SolveOptions(target=0, steps=500, polish=False)).results([least])
+    assert result.objective == 0
+    assert result.steps < 500
+
+
+def test_first_feasible_stops():
+    graph = generate("maxcut", 1, seed=0)[0]
+    ((_, result),) = Solver(random_model(), SolveOptions(first_feasible=True, steps=50)).results([graph])
+    assert (result.steps, result.status) == (1, "feasible")
+
+
+@pytest.mark.parametrize(
+    ("options", "steps"),
+    [
+        ({"steps": 3, "time_limit": 60}, 3),
+        ({"steps": 1000, "time_limit": 0.25}, 3),
+        ({"steps": 1000, "time_limit": 60, "total_time": 0.25}, 3),
+        ({"steps": 1000, "time_limit": 0.25, "target": 1e9}, 3),
+        ({"steps": 1000, "time_limit": 0.25, "first_feasible": True, "target": 1e9}, 1),
+    ],
+)
+def test_the_first_budget_that_is_reached_stops(clock, options, steps):
+    cut = generate("maxcut", 1, seed=0)[0]
+    ((_, result),) = clock.solver(**options).results([cut])
+    assert result.steps == steps
+
+
+# -- who is on the device -------------------------------------------------------------------------------------------
+
+
+def test_the_solved_leave_at_once_and_others_take_their_places(sudoku4, puzzles):
+    solver = Solver(sudoku4, SolveOptions(steps=200, batch_size=8))
+    inside = []
+    solver.on_step = lambda: inside.append({job.index for job in solver.crew.jobs})
+    results = dict(solver.results(puzzles))
+    assert len(results) == len(puzzles)
+    assert all(len(indices) <= 8 for indices in inside)
+    assert solver.steps_done == sum(result.steps for result in results.values()), "no step after the last"
+    assert any(before & after and after - before for before, after in pairwise(inside)), "some stay, others come"
+    first_of_last = next(step for step, indices in enumerate(inside) if len(puzzles) - 1 in indices)
+    assert min(map(len, inside[:first_of_last])) > 6, "at most a quarter of the places is free while others wait"
+
+
+def test_reading_ahead_is_bounded(sudoku4, puzzles):
+    read, finished, most = 0, 0, 0
+
+    def source():
+        nonlocal read
+        for puzzle in puzzles:
+            read += 1
+            yield puzzle
+
+    for _ in Solver(sudoku4, SolveOptions(steps=4, batch_size=4)).results(source()):
+        finished += 1
+        most = max(most, read - finished)
+    assert finished == 100
+    assert most <= 5 * 4
+
+
+def test_the_batch_suits_the_device_where_no_size_is_given():
+    few, many = (Solver(random_model(), SolveOptions(chains=chains, steps=1)) for chains in (1, 4))
+    assert few._places((81, 9)) == 4 * many._places((81, 9)) + 2 == 50
+    assert few._places((100_000, 2)) == 1
+
+
+def out_of_memory_above(most: int, solver: Solver, calls: list[int]):
+    """A denoiser for a device on which no more than `most` instances fit."""
+    denoise = solver.denoise
+
+    def call(logits, block, context):
+        calls.append(len(solver.crew.jobs) if solver.crew else 0)
+        if calls[-1] > most:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        return denoise(logits, block, context)
+
+    return call
+
+
+def test_out_of_memory_halves_the_batch(sudoku4, puzzles):
+    """Everybody gets the answer they would have got, and batches stay small from then on."""
+    expected = answers(sudoku4, puzzles[:40], steps=60)
+    solver, calls = Solver(sudoku4, SolveOptions(steps=60, batch_size=32)), []
+    solver.denoise = out_of_memory_above(9, solver, calls)
+    found = sorted(solver.results(puzzles[:40]))
+    assert [(r.values.tolist(), r.steps, r.status, r.objective, r.raw_objective) for _, r in found] == expected
+    assert calls[:3] == [32, 16, 8]
+    assert max(calls[2:]) == 8
+
+
+def test_out_of_memory_while_instances_enter(monkeypatch):
+    expected = answers(random_model(), [TRIANGLE] * 6, steps=3)
+    solver, tried, enter = Solver(random_model(), SolveOptions(steps=3, batch_size=4)), [], Solver._enter
+
+    def failing(self, jobs):
+        tried.append(len(jobs))
+        if len(jobs) > 2:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        return enter(self, jobs)
+
+    monkeypatch.setattr(Solver, "_enter", failing)
+    assert [result.steps for _, result in sorted(solver.results([TRIANGLE] * 6))] == [3] * len(expected)
+    assert tried[:2] == [4, 2]
+
+
+def test_an_instance_that_does_not_fit_alone_is_an_error():
+    solver = Solver(random_model(), SolveOptions(steps=3, batch_size=4))
+    solver.denoise = out_of_memory_above(0, solver, [])
+    with pytest.raises(InputError, match="one instance does not fit the device's memory"):
+        list(solver.results([TRIANGLE] * 3))
+
+
+# -- odd instances --------------------------------------------------------------------------------------------------
+
+ODD = {
+    "no variables": (Instance([]), "solved"),
+    "no variables, objective": (Instance([], objective=Objective("maximize")), "feasible"),
+    "all given": (Instance([3, 3], (NotEqual([[0, 1]]),), givens={0: 1, 1: 2}), "solved"),
+    "all given, wrong": (Instance([3, 3], (NotEqual([[0, 1]]),), givens={0: 1, 1: 1}), "infeasible"),
+    "one value each": (Instance([1, 1, 1]), "solved"),
+    "one value each, wrong": (Instance([1, 1], (NotEqual([[0, 1]]),)), "infeasible"),
+    "no constraints": (Instance([4, 2, 3]), "solved"),
+    "a single vertex": (coloring.build((1, []), 3), "solved"),
+    "a cut without edges": (maxcut.build((5, [])), "feasible"),
+}
+
+
+@pytest.mark.parametrize("block", SELECTORS)
+def test_odd_instances(block):
+    """Alone and all together."""
+    everybody = [instance for instance, _ in ODD.values()]
+    together = answers(random_model(), everybody, steps=3, block=block)
+    assert [status for _, _, status, *_ in together] == [status for _, status in ODD.values()]
+    assert together == answers(random_model(), everybody, steps=3, block=block, batch_size=1)
+
+
+# -- schedule and reheats -------------------------------------------------------------------------------------------
+
+
+def rates(solver, instance) -> list[float]:
+    solver.trace = True
+    return [event.rate for event in solver.events([instance]) if isinstance(event, Step)]
+
+
+def test_a_stuck_chain_starts_again_from_a_larger_block(clock):
+    """An instance without a solution: after the first gains, the block falls from 0.9 to 0.3 once per cycle."""
+    found = rates(clock.solver(steps=40, cycle=10), TRIANGLE)
+    expected = [0.3 * 3 ** (1 - k / 9) for k in range(10)]
+    assert found[:10] == pytest.approx(expected, rel=1e-5)
+    starts = [k for k, rate in enumerate(found) if rate == pytest.approx(0.9)]
+    assert starts == [0, 10, 20, 30]
+
+
+def test_a_chain_that_improves_is_left_in_peace():
+    """As long as the last gain is within half a cycle, the block stays small."""
+    solver = Solver(random_model(), SolveOptions(cycle=6))
+    crew = solver._enter([Job(0, TRIANGLE)])
+    for step in range(30):
+        solver._count(crew, torch.full((1, 1), 100.0 - step, dtype=torch.float64))
+    assert crew.since_reheat.item() == 30
+    for _ in range(3):
+        solver._count(crew, torch.full((1, 1), 80.0, dtype=torch.float64))
+    assert crew.since_reheat.item() == 0
+
+
+def test_blocks_shrink_over_a_budget_of_steps(clock):
+    found = rates(clock.solver(steps=21, schedule="budget", cycle=5), TRIANGLE)
+    assert found == pytest.approx([0.3 * 3 ** (1 - k / 20) for k in range(21)], rel=1e-5)
+
+
+@pytest.mark.parametrize("options", [{"time_limit": 1.95}, {"total_time": 1.95}, {"time_limit": 1.95, "steps": 999}])
+def test_blocks_shrink_over_a_budget_of_time(clock, options):
+    found = rates(clock.solver(schedule="budget", cycle=5, **options), TRIANGLE)
+    assert found == pytest.approx([0.3 * 3 ** (1 - 0.1 * k / 1.95) for k in range(20)], rel=1e-4)
+
+
+def test_the_larger_share_of_two_budgets_counts(clock):
+    found = rates(clock.solver(schedule="budget", steps=4, time_limit=1e6), TRIANGLE)
+    assert found[-1] == pytest.approx(Schedule().rho_min)
+
+
+# -- what it tells --------------------------------------------------------------------------------------------------
+
+
+def traced(instance, model=None, **options) -> list[Step | Finished]:
+    solver = Solver(model or random_model(), SolveOptions(**options))
+    solver.trace = True
+    return list(solver.events([instance]))
+
+
+def test_the_best_of_the_whole_trajectory_is_kept():
+    cut = generate("maxcut", 1, seed=3, vertices=30)[0]
+    *steps, last = traced(cut, steps=25, polish=False)
+    objectives = [cut.verify(step.values).objective for step in steps]
+    assert last.result.objective == max(objectives) > objectives[-1]
+    improved = [step.result.objective for step in steps if step.result is not None]
+    assert improved == sorted(set(improved))
+    assert improved[-1] == last.result.objective
+
+
+def test_a_valid_answer_is_kept_also_when_a_lower_energy_is_not_valid():
+    """Heavy vertices: breaking the constraint pays in energy, but only the valid answer counts."""
+    pair = Instance(
+        [2, 2], (NotEqual([[0, 1]]),), Objective("maximize", unary=[[0, 1], [1, 1]], unary_weights=[9.0, 9.0])
+    )
+    ((_, result),) = Solver(random_model(), SolveOptions(steps=60, polish=False)).results([pair])
+    assert (result.status, result.objective) == ("feasible", 9.0)
+
+
+def test_polish_is_shown_apart():
+    cut = generate("maxcut", 1, seed=3, vertices=60)[0]
+    raw, polished = (
+        next(Solver(random_model(), SolveOptions(steps=2, polish=polish)).results([cut]))[1] for polish in (False, True)
+    )
+    assert raw.raw_objective is None
+    assert polished.raw_objective == raw.objective < polished.objective
+
+
+def test_a_trace_can_be_replayed():
+    """Only variables of the block change; the records alone give back every state and its exact violations."""
+    graph = generate("coloring", 1, seed=0, vertices=30, colors=4)[0]
+    *steps, _ = traced(graph, steps=12)
+    values = None
+    for number, step in enumerate(steps, 1):
+        record = step.record()
+        assert record["step"] == number
+        assert set(record["changed"]) <= set(record["block"])
+        if values is None:
+            values = np.array(record["values"])
+        else:
+            assert "values" not in record
+            values[record["changed"]] = record["to"]
+        assert values.tolist() == step.values.tolist()
+        assert record["violations"] == graph.verify(values).violated
+        assert record["energy"] == record["violations"]
+        assert 0.25 <= record["confidence"] <= 1
+
+
+def test_tracing_changes_nothing():
+    graphs = generate("maxcut", 3, seed=0, vertices=20)
+    for graph in graphs:
+        *_, last = traced(graph, steps=10, chains=2)
+        assert [last.result.values.tolist()] == [row[0] for row in answers(random_model(), [graph], steps=10, chains=2)]
+
+
+def test_stopping_hands_over_what_there_is():
+    solver, seen = Solver(random_model(), SolveOptions(time_limit=60)), []
+
+    def on_step():
+        seen.append(len(solver.crew.jobs))
+        solver.stopping = len(seen) == 3
+
+    solver.on_step = on_step
+    events = list(solver.events([TRIANGLE, TRIANGLE]))
+    assert [(event.complete, event.result.steps) for event in events] == [(False, 3), (False, 3)]
+    assert seen == [2, 2, 2]
+
+
+def test_the_caller_keeps_its_grad_mode(sudoku4, puzzles):
+    for _ in Solver(sudoku4, SolveOptions(steps=5)).results(puzzles[:5]):
+        assert torch.is_grad_enabled()
+        assert not torch.is_inference_mode_enabled()
+
+
+def test_the_incumbent_is_in_the_sense_of_the_problem():
+    cut = generate("maxcut", 1, seed=3, vertices=30)[0]
+    solver, seen = Solver(random_model(), SolveOptions(steps=5, polish=False)), []
+    solver.on_step = lambda: seen.append(solver.incumbent())
+    ((_, result),) = solver.results([cut])
+    assert seen == sorted(seen)
+    assert seen[-1] == result.objective > 0
+    assert solver.incumbent() is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"steps": -1}, "steps must not be negative, got -1"),
+        ({"time_limit": -0.1}, "time_limit must not be negative"),
+        ({"total_time": math.nan}, "total_time must not be negative, got nan"),
+        ({"chains": 0}, "chains must be at least 1, got 0"),
+        ({"batch_size": 0}, "batch_size must be at least 1"),
+        ({"cycle": 0}, "cycle must be at least 1"),
+        ({"block": "best"}, "block must be one of all, random, margin, critical, related, got 'best'"),
+        ({"schedule": "x"}, "schedule must be cycle or budget, got 'x'"),
+        ({"target": math.inf}, "target must be finite"),
+    ],
+)
+def test_options_are_checked(options, message):
+    with pytest.raises(ValueError, match=message):
+        SolveOptions(**options)
