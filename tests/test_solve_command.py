@@ -1,0 +1,462 @@
+"""`blogdit solve`: what it writes, how it ends, and what it does about broken input, signals and full disks."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from blogdit import formats
+from blogdit.chain import ChainConfig
+from blogdit.checkpoint import Model, save_model
+from blogdit.cli import run
+from blogdit.problems import coloring, generate, sudoku
+from helpers import small_denoiser
+
+PUZZLE = "1...............".replace(".", "0")
+
+
+@pytest.fixture(scope="session")
+def lines() -> list[str]:
+    """Easy 4x4 puzzles as text."""
+    easy = generate("sudoku", 1500, seed=11, box=2, min_givens=12, max_givens=12)
+    return [sudoku.text(puzzle) for puzzle in easy]
+
+
+@pytest.fixture
+def solve(sudoku4_path, capsys):
+    """Run the command with the small model; returns exit code, records on stdout, lines on stderr."""
+
+    def call(*arguments, model=sudoku4_path):
+        code = run(["solve", *map(str, arguments), "--model", str(model), "--threads", "1"])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+@pytest.fixture
+def any_model(tmp_path):
+    """Random weights that run on every graph."""
+    path = tmp_path / "any.safetensors"
+    save_model(path, Model("any", small_denoiser(), ChainConfig()))
+    return path
+
+
+def records(source: str | Path) -> list[dict]:
+    text = source.read_text() if isinstance(source, Path) else source
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+# -- results --------------------------------------------------------------------------------------------------------
+
+
+def test_a_person_gets_the_grid_and_a_summary(solve, tmp_path, lines):
+    path = write(tmp_path / "p.txt", lines[:1])
+    code, out, err = solve(path, "--steps", 300)
+    assert code == 0
+    verdict, *grid = out.splitlines()
+    assert verdict == "p: solved"
+    assert grid[0] == grid[3] == grid[6] == "+-----+-----+"
+    digits = "".join(symbol for row in grid for symbol in row if symbol.isdigit())
+    assert formats.read(path)[0].verify(sudoku.parse(digits) - 1).satisfied
+    assert "problem" in err
+    assert "1 instance in" in err
+    assert "steps/s" in err
+
+
+def test_many_instances_get_a_line_each(solve, tmp_path, lines):
+    code, out, _ = solve(write(tmp_path / "p.txt", lines[:8]), "--steps", 300)
+    header, *rows = out.splitlines()
+    assert code == 0
+    assert header.split() == ["instance", "status", "objective", "violations", "steps", "seconds"]
+    assert {row.split()[0] for row in rows} == {f"p:{number}" for number in range(1, 9)}
+
+
+def test_json_gives_a_record_per_instance(solve, tmp_path, lines):
+    path = write(tmp_path / "p.txt", lines[:20])
+    code, out, _ = solve(path, "--json", "--steps", 300, "--seed", 7)
+    found = records(out)
+    assert code == 0
+    assert len(found) == 20
+    instances = {instance.name: instance for instance in formats.read(path)}
+    for record in found:
+        assert list(record) == [
+            "instance", "problem", "status", "objective", "raw_objective", "violations", "values", "steps", "seconds",
+            "seed", "model",
+        ]  # fmt: skip
+        assert (record["status"], record["violations"], record["seed"]) == ("solved", 0, 7)
+        assert instances[record["instance"]].verify(sudoku.parse(record["values"]) - 1).satisfied
+    (tmp_path / "answers.jsonl").write_text(out)
+    assert run(["verify", str(path), str(tmp_path / "answers.jsonl")]) == 0
+
+
+def test_graphs_and_exit_code_3(solve, tmp_path, any_model):
+    """A triangle cannot be 2-coloured; a cut always has an answer."""
+    write(tmp_path / "triangle.col", ["p edge 3 3", "e 1 2", "e 2 3", "e 1 3"])
+    write(tmp_path / "cut.gset", ["3 2", "1 2 1.5", "2 3 1"])
+    code, out, _ = solve(tmp_path / "triangle.col", "--colors", 2, "--steps", 5, model=any_model)
+    assert code == 3
+    assert out.startswith("triangle: no valid answer found, 1 constraints violated; the closest:\n")
+    code, out, _ = solve(tmp_path / "cut.gset", "--steps", 5, model=any_model)
+    assert (code, out.splitlines()[0]) == (0, "cut: feasible, objective 2.5")
+    code, out, _ = solve(tmp_path / "cut.gset", "--steps", 5, "--no-polish", "--json", model=any_model)
+    assert records(out)[0]["raw_objective"] is None
+
+
+def test_a_folder_of_several_problems(solve, tmp_path, any_model):
+    folder = tmp_path / "mixed"
+    for problem in ("coloring", "maxcut", "mis"):
+        settings = {} if problem == "mis" else {"vertices": 10}
+        for number, instance in enumerate(generate(problem, 2, seed=0, **settings)):
+            folder.mkdir(exist_ok=True)
+            formats.write([instance], folder / f"{number}-{problem}{formats.native_suffix(problem)}")
+    code, out, err = solve(folder, "--json", "--steps", 3, model=any_model)
+    assert code in (0, 3)
+    assert Counter(record["problem"] for record in records(out)) == {"coloring": 2, "maxcut": 2, "mis": 2}
+    assert [row.split()[0] for row in err.splitlines()[1:4]] == ["coloring", "maxcut", "mis"]
+
+
+def test_a_problem_without_a_family_shows_its_values(solve, tmp_path, any_model):
+    (tmp_path / "own.json").write_text('{"format": "blogdit-csp", "version": 1, "domain_sizes": [1, 1]}')
+    code, out, _ = solve(tmp_path / "own.json", "--steps", 1, model=any_model)
+    assert (code, out) == (0, "own: solved\n[0, 0]\n")
+
+
+@pytest.mark.parametrize("limit", ["0", "0.01"])
+def test_tiny_time_limits(solve, tmp_path, any_model, limit):
+    formats.write(generate("maxcut", 3, seed=0), tmp_path / "cuts.jsonl")
+    code, out, _ = solve(tmp_path / "cuts.jsonl", "--json", "--time-limit", limit, model=any_model)
+    assert code == 0
+    assert [record["status"] for record in records(out)] == ["feasible"] * 3
+    assert all(record["steps"] == (limit != "0") for record in records(out))
+
+
+def test_total_time_of_nothing(solve, tmp_path, lines):
+    code, out, err = solve(write(tmp_path / "p.txt", lines[:3]), "--json", "--total-time", 0)
+    assert (code, out) == (3, "")
+    assert "the total time is over, and not every instance was reached" in err
+
+
+def test_the_same_seed_gives_the_same_records(solve, tmp_path, lines):
+    def answers(*options):
+        _, out, _ = solve(write(tmp_path / "p.txt", lines[:40]), "--json", "--steps", 20, *options)
+        return {r["instance"]: (r["values"], r["steps"]) for r in records(out)}
+
+    one = answers("--seed", 1)
+    assert one == answers("--seed", 1, "--batch-size", 7)
+    assert one != answers("--seed", 2)
+
+
+# -- files of results -----------------------------------------------------------------------------------------------
+
+
+def test_out_and_resume(solve, tmp_path, lines):
+    """What the file holds is skipped; a last line that was cut off is dropped; new puzzles are added."""
+    out, path = tmp_path / "o.jsonl", tmp_path / "p.txt"
+    code, printed, _ = solve(write(path, lines[:10]), "--steps", 300, "--out", out)
+    assert (code, printed) == (0, "")
+    whole = out.read_text()
+    assert len(records(out)) == 10
+    out.write_text(whole[:-30])
+    code, _, err = solve(write(path, lines[:12]), "--steps", 300, "--out", out, "--resume")
+    assert code == 0
+    assert out.read_text().startswith(whole[: whole[:-30].rindex("\n") + 1])
+    assert sorted(record["instance"] for record in records(out)) == sorted(f"p:{n}" for n in range(1, 13))
+    assert "9 answered before" in err
+    code, _, err = solve(path, "--steps", 300, "--out", out, "--resume")
+    assert (code, len(records(out))) == (0, 12)
+    assert "0 instances in" in err
+    assert "12 answered before" in err
+
+
+def test_an_existing_file_is_not_overwritten(solve, tmp_path, lines):
+    path, out = write(tmp_path / "p.txt", lines[:2]), write(tmp_path / "o.jsonl", ["precious"])
+    code, _, err = solve(path, "--out", out)
+    assert code == 2
+    assert err == f"blogdit: {out}: exists already; expected --resume to go on with it, or another file\n"
+    code, _, err = solve(path, "--out", out, "--resume")
+    assert code == 2
+    assert err == f"blogdit: {out}:1: not a record of blogdit; expected a file that --out has written\n"
+    assert out.read_text() == "precious\n"
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("/nonexistent/o.jsonl", "/nonexistent/o.jsonl: cannot be written: No such file or directory"),
+        ("/", "/: cannot be written: Is a directory"),
+        ("/dev/full", "/dev/full: cannot be written: No space left on device"),
+        ("o.jsonl.gz", "o.jsonl.gz: grows line by line and cannot be compressed; expected .jsonl"),
+    ],
+)
+@pytest.mark.parametrize("option", ["--out", "--trace"])
+def test_files_that_cannot_be_written(solve, tmp_path, monkeypatch, lines, option, out, message):
+    monkeypatch.chdir(tmp_path)
+    code, printed, err = solve(write(tmp_path / "p.txt", lines[:2]), "--steps", 50, option, out)
+    assert (code, printed, err) == (2, "", f"blogdit: {message}\n")
+
+
+def test_a_disk_that_fills_up_keeps_whole_lines(solve, tmp_path, lines, monkeypatch):
+    """The third record is written in part before the disk is full: two whole ones remain, and --resume goes on."""
+    from blogdit.formats import records as module
+
+    real_open, path, out = open, write(tmp_path / "p.txt", lines[:6]), tmp_path / "o.jsonl"
+
+    class Full(io.FileIO):
+        writes = 0
+
+        def write(self, data):
+            Full.writes += 1
+            if Full.writes == 3:
+                return super().write(data[:10])
+            if Full.writes > 3:
+                raise OSError(28, "No space left on device")
+            return super().write(data)
+
+    def full_disk(name, mode="r", **options):
+        return Full(name, "a+") if mode == "ab" else real_open(name, mode, **options)
+
+    monkeypatch.setattr(module, "open", full_disk, raising=False)
+    code, _, err = solve(path, "--steps", 300, "--out", out)
+    assert (code, err) == (2, f"blogdit: {out}: cannot be written: No space left on device\n")
+    assert len(records(out)) == 2
+    monkeypatch.undo()
+    assert solve(path, "--steps", 300, "--out", out, "--resume")[0] == 0
+    assert len({record["instance"] for record in records(out)}) == len(records(out)) == 6
+
+
+def test_stdout_on_a_full_disk(tmp_path, lines, sudoku4_path):
+    command = [sys.executable, "-m", "blogdit", "solve", write(tmp_path / "p.txt", lines[:2]), "--json"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*command, "--model", sudoku4_path], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    assert (done.returncode, done.stderr) == (2, "blogdit: stdout cannot be written: No space left on device\n")
+
+
+def test_resume_needs_a_file(solve, tmp_path):
+    code, _, err = solve(tmp_path / "p.txt", "--resume")
+    assert (code, err) == (2, "blogdit: --resume goes on with a file of results; expected --out FILE\n")
+
+
+# -- broken input ---------------------------------------------------------------------------------------------------
+
+
+def test_500_malformed_lines_among_good_ones(solve, tmp_path, lines):
+    """Each is reported in one line, all others are solved, and the exit code tells."""
+    junk = ["", "junk", "123", "0" * 17, "12,34,56", "\0" * 16, "ééé", "1" * 16, "{", "99" + "0" * 14, "x" * 16]
+    bad = [junk[number % len(junk)] or "-" * 7 + "?" for number in range(500)]
+    mixed = [line for pair in zip(bad, lines[:500], strict=True) for line in pair]
+    path = tmp_path / "p.txt"
+    path.write_bytes(b"".join(line.encode("latin-1") + b"\n" for line in mixed))
+    code, out, err = solve(path, "--json", "--steps", 300)
+    assert code == 2
+    assert sorted(record["instance"] for record in records(out)) == sorted(f"p:{2 * n}" for n in range(1, 501))
+    reported = [line for line in err.splitlines() if line.startswith("blogdit: ")]
+    assert [line.split(": ")[1] for line in reported] == [f"{path}:{2 * n + 1}" for n in range(500)]
+    assert "500 inputs could not be used" in err
+
+
+def test_strict_stops_at_the_first(solve, tmp_path, lines):
+    path = write(tmp_path / "p.txt", [*lines[:3], "junk", *lines[3:6], "junk"])
+    code, _, err = solve(path, "--json", "--steps", 300, "--strict")
+    assert (code, err) == (2, f"blogdit: {path}:4: expected 16 characters per puzzle as in line 1, got 4\n")
+
+
+def test_an_invalid_answer_weighs_more_than_broken_input(solve, tmp_path, lines):
+    code, _, _ = solve(write(tmp_path / "p.txt", [*lines[:2], "junk"]), "--steps", 0)
+    assert code == 3
+
+
+def test_a_missing_file_beside_a_good_one(solve, tmp_path, lines):
+    code, out, err = solve(tmp_path / "no.txt", write(tmp_path / "p.txt", lines[:1]), "--json", "--steps", 300)
+    assert (code, len(records(out))) == (2, 1)
+    assert err.startswith(f"blogdit: {tmp_path / 'no.txt'}: no such file\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--device", "cuda"], "no CUDA device here; expected --device cpu or auto"),
+        (["--device", "tpu"], "unknown device 'tpu'"),
+        (["--model", "nothing"], "unknown model 'nothing'; expected a file or one of "),
+        (["--problem", "tsp"], "unknown problem 'tsp'"),
+        (["--block", "best"], "block must be one of"),
+        (["--schedule", "x"], "schedule must be cycle or budget"),
+        (["--time-limit", "-1"], "time-limit"),
+        (["--threads", "0"], "threads"),
+        (["--steps", "many"], "steps"),
+        (["--total-time", "nan"], "total-time"),
+    ],
+)
+def test_usage_errors_are_one_line(tmp_path, capsys, monkeypatch, options, message):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    puzzle = write(tmp_path / "p.txt", [PUZZLE])
+    assert run(["solve", str(puzzle), *options]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("blogdit: ")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_model_that_does_not_fit_is_one_line(solve, tmp_path, capsys):
+    formats.write([coloring.build((2, [[0, 1]]), 2)], tmp_path / "g.col")
+    code, out, err = solve(tmp_path / "g.col")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "does not fit g: its variables need 2 coordinates, the instance gives 0" in err
+    (tmp_path / "own.json").write_text('{"format": "blogdit-csp", "version": 1, "domain_sizes": [2]}')
+    assert run(["solve", str(tmp_path / "own.json")]) == 2
+    assert "no model for 'csp' comes with blogdit" in capsys.readouterr().err
+
+
+# -- signals --------------------------------------------------------------------------------------------------------
+
+
+def start(path: Path, out: Path, model: Path, *options: str) -> subprocess.Popen:
+    command = [sys.executable, "-m", "blogdit", "solve", str(path), "--out", str(out), "--model", str(model)]
+    command += ["--threads", "1", "--batch-size", "16", "--resume", *options]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for(process: subprocess.Popen, out: Path, more: int) -> None:
+    """Until the process has written so many more lines."""
+    before = out.read_bytes().count(b"\n") if out.exists() else 0
+    deadline = time.monotonic() + 60
+    while not out.exists() or out.read_bytes().count(b"\n") < before + more:
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_properly(tmp_path, lines, sudoku4_path, number):
+    """Whole records of what is finished, a summary, and the exit code of the signal."""
+    path, out = write(tmp_path / "p.txt", lines), tmp_path / "o.jsonl"
+    process = start(path, out, sudoku4_path)
+    wait_for(process, out, 30)
+    process.send_signal(number)
+    printed, err = process.communicate(timeout=30)
+    assert process.returncode == 128 + number
+    assert printed == ""
+    found = records(out)
+    assert 30 <= len(found) < len(lines)
+    assert all(record["status"] == "solved" for record in found), "nothing that was still in work"
+    assert f"stopped by {number.name}" in err
+    assert f"{len(found)} instances in" in err
+    assert "Traceback" not in err
+
+
+def test_killed_twice_and_resumed_every_puzzle_is_answered_once(solve, sudoku4_path, tmp_path, lines):
+    """benchmarks/solve.py does the same with 10,000."""
+    path, out = write(tmp_path / "p.txt", lines), tmp_path / "o.jsonl"
+    for _ in range(2):
+        process = start(path, out, sudoku4_path)
+        wait_for(process, out, 100)
+        process.kill()
+        process.communicate()
+    code, _, err = solve(path, "--steps", 500, "--out", out, "--resume")
+    found = records(out)
+    assert code == 0
+    assert "answered before" in err
+    assert len(found) == len({record["instance"] for record in found}) == len(lines)
+    assert all(record["status"] == "solved" for record in found)
+
+
+def test_an_interrupted_person_gets_the_best_so_far(tmp_path, any_model):
+    """Without --out there is nothing to resume, so what is there is shown."""
+    formats.write(generate("maxcut", 1, seed=0), tmp_path / "cut.gset")
+    command = [sys.executable, "-m", "blogdit", "solve", str(tmp_path / "cut.gset"), "--model", str(any_model)]
+    trace = tmp_path / "trace.jsonl"
+    process = subprocess.Popen(
+        [*command, "--time-limit", "600", "--trace", str(trace)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    wait_for(process, trace, 3)
+    process.send_signal(signal.SIGINT)
+    printed, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert printed.startswith("cut: feasible, objective ")
+    assert "1 unfinished; stopped by SIGINT" in err
+
+
+# -- a person watching ----------------------------------------------------------------------------------------------
+
+
+def test_a_trace_of_every_step(solve, tmp_path, lines):
+    trace = tmp_path / "t.jsonl"
+    path = write(tmp_path / "p.txt", lines[:3])
+    code, out, _ = solve(path, "--json", "--steps", 300, "--trace", trace)
+    assert code == 0
+    found, results = records(trace), {record["instance"]: record for record in records(out)}
+    for name, result in results.items():
+        steps = [record for record in found if record["instance"] == name]
+        assert [record["step"] for record in steps] == list(range(1, result["steps"] + 1))
+        values = steps[0]["values"]
+        for step in steps[1:]:
+            for variable, value in zip(step["changed"], step["to"], strict=True):
+                values[variable] = value
+        assert "".join(str(value + 1) for value in values) == result["values"]
+        assert steps[-1]["violations"] == 0
+        assert steps[-1]["best"]["status"] == "solved"
+        assert set(steps[-1]) >= {"rate", "block", "changed", "violations", "energy", "confidence"}
+
+
+def test_nothing_but_the_summary_where_stderr_is_no_terminal(solve, tmp_path, lines):
+    _, _, err = solve(write(tmp_path / "p.txt", lines[:10]), "--json", "--steps", 300, "--live")
+    assert "\x1b" not in err
+    assert len(err.splitlines()) == 3
+
+
+def in_a_terminal(command: list[str]) -> tuple[int, str]:
+    """Exit code and everything that a terminal of 100 x 40 would be sent."""
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    child, screen = pty.fork()
+    if child == 0:
+        os.environ["TERM"] = "xterm"
+        os.execv(command[0], command)
+    fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+    shown = b""
+    while True:
+        try:
+            part = os.read(screen, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        shown += part
+    _, status = os.waitpid(child, 0)
+    os.close(screen)
+    return os.waitstatus_to_exitcode(status), shown.decode()
+
+
+def test_a_terminal_shows_progress_and_the_grid_as_it_changes(tmp_path, lines, sudoku4_path):
+    path = write(tmp_path / "p.txt", ["." * 16, *lines[:2]])
+    command = [sys.executable, "-m", "blogdit", "solve", str(path), "--model", str(sudoku4_path)]
+    code, shown = in_a_terminal([*command, "--time-limit", "1.5", "--live"])
+    assert code in (0, 3)
+    assert "/3 done" in shown
+    assert "steps/s" in shown
+    assert "left" in shown or "1 with an answer" not in shown
+    assert "p:1: step " in shown
+    assert "confidence" in shown
+    assert "mean steps" in shown
+    assert "\x1b[2K" in shown, "the picture is redrawn in place"
