@@ -30,7 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "chain": {"batch", "blocks", "denoiser", "noise"},
     "checkpoint": {*CORE, "blocks", "chain", "denoiser"},
     "datasets": {*CORE, "formats", "problems"},
-    "baselines": {*CORE, "result", "problems", "batch", "energy"},
+    "baselines": {*CORE, "result", "problems", "batch", "energy", "blocks", "noise"},
 }
 METHOD = {"batch", "blocks", "chain", "checkpoint", "denoiser", "energy", "noise"}
 MAY_IMPORT |= {

@@ -1,0 +1,90 @@
+"""The one call shape of every system that is compared."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from blogdit.csp import Instance
+from blogdit.errors import InputError
+from blogdit.result import Result
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one call may spend, and on what. Without seconds and steps a system takes its published settings."""
+
+    seconds: float | None = None  # for the call, however many instances it gets
+    steps: int | None = None  # for each instance
+    device: str = "cpu"
+    workers: int = 1  # CPU threads of solvers that can use several
+
+
+class System(ABC):
+    """Something that solves instances. Answers are Results, which are checked exactly when they are built.
+
+    A file of `blogdit.baselines` lists its systems in `SYSTEMS`; they are found by themselves.
+    """
+
+    name: str
+    summary: str = ""
+    problems: tuple[str, ...] = ()  # names of the families it can solve; none: every instance
+    counts_steps: bool = False  # `Budget.steps` means something to it
+    batched: bool = False  # `solve_many` works on all instances at the same time
+    packages: tuple[str, ...] = ()  # that it imports besides the core dependencies
+
+    def supports(self, instance: Instance) -> bool:
+        return not self.problems or instance.problem in self.problems
+
+    def missing(self) -> str | None:
+        """Why the system cannot run here, or None if it can."""
+        for package in self.packages:
+            if importlib.util.find_spec(package) is None:
+                return f"{self.name} needs {package}; expected pip install 'blogdit[bench]'"
+        return None
+
+    def require(self) -> None:
+        if (reason := self.missing()) is not None:
+            raise InputError(reason)
+
+    @abstractmethod
+    def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result: ...
+
+    def solve_many(self, instances: Sequence[Instance], budget: Budget, seed: int = 0) -> list[Result]:
+        """A Result for each instance, in order; one after the other, unless the system knows better."""
+        share = budget if budget.seconds is None else replace(budget, seconds=budget.seconds / max(len(instances), 1))
+        return [self.solve(instance, share, seed) for instance in instances]
+
+    def solve_runs(
+        self, instances: Sequence[Instance], budget: Budget, seed: int = 0, runs: int = 1
+    ) -> list[list[Result]]:
+        """Several independent runs on each instance, which share the budget of the call."""
+        share = budget if budget.seconds is None else replace(budget, seconds=budget.seconds / runs)
+        return [
+            list(results)
+            for results in zip(*(self.solve_many(instances, share, seed + run) for run in range(runs)), strict=True)
+        ]
+
+
+class Clock:
+    """Monotonic time since a call began, and what is left of its seconds."""
+
+    def __init__(self, seconds: float | None):
+        self.began, self.seconds = time.monotonic(), seconds
+
+    @property
+    def spent(self) -> float:
+        return time.monotonic() - self.began
+
+    @property
+    def left(self) -> float:
+        return float("inf") if self.seconds is None else self.seconds - self.spent
+
+    def share(self) -> float:
+        """How much of the seconds is used up, 0 .. 1; 0 without a limit."""
+        if self.seconds is None:
+            return 0.0
+        return min(self.spent / self.seconds, 1.0) if self.seconds > 0 else 1.0

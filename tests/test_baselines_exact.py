@@ -1,0 +1,118 @@
+"""CP-SAT and the other general systems against the enumeration of small instances."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blogdit.baselines import Budget, system, systems
+from blogdit.csp import Instance
+from blogdit.errors import InputError
+from blogdit.problems import generate
+from helpers import KINDS, assignments, instances, zoo
+
+SECONDS = Budget(seconds=5.0)
+
+
+def best_by_enumeration(instance: Instance) -> float | None:
+    """The best objective of a valid assignment (0 without an objective), or None if there is no valid one."""
+    best = None
+    for values in assignments(instance):
+        verdict = instance.verify(values)
+        if not verdict.satisfied:
+            continue
+        worth = 0.0 if verdict.objective is None else verdict.objective
+        if best is None or (instance.objective is not None and instance.objective.better(worth, best)):
+            best = worth
+    return best
+
+
+def same_as_enumeration(instance: Instance) -> None:
+    best = best_by_enumeration(instance)
+    result = system("cp-sat").solve(instance, SECONDS)
+    assert result.verdict.satisfied == (best is not None)
+    if best is None:
+        assert "INFEASIBLE" in (result.model or "")
+    elif instance.objective is not None:
+        assert math.isclose(result.objective or 0.0, best, abs_tol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(max_examples=8, deadline=None)
+def test_cp_sat_finds_the_optimum_of_every_kind(kind, data):
+    same_as_enumeration(data.draw(instances(kinds=(kind,))))
+
+
+@given(instance=instances(objective=True))
+@settings(max_examples=15, deadline=None)
+def test_cp_sat_finds_the_optimum_of_mixed_instances(instance):
+    same_as_enumeration(instance)
+
+
+def test_cp_sat_finds_what_enumeration_finds_on_hand_made_instances():
+    for instance in zoo():
+        same_as_enumeration(instance)
+
+
+def test_feasibility_jump_solves_without_search_trees():
+    """The local search is valid on instances with a solution, and its answers are never better than the best."""
+    for instance in zoo():
+        best = best_by_enumeration(instance)
+        result = system("feasibility-jump").solve(instance, Budget(seconds=0.3))
+        assert not (result.verdict.satisfied and best is None)
+        if result.verdict.satisfied and instance.objective is not None:
+            assert not instance.objective.better(result.objective, best)
+
+
+SMALL = {
+    "sudoku": {"box": 2, "min_givens": 5, "max_givens": 6},
+    "coloring": {"vertices": 20, "colors": 4, "p_min": 0.1, "p_max": 0.2},
+    "maxcut": {"vertices": 12, "weights": "signs"},
+    "mis": {},
+}
+
+
+@pytest.mark.parametrize("name", sorted(systems()))
+@pytest.mark.parametrize("problem", SMALL)
+def test_every_system_answers_with_checked_results(name, problem):
+    """One Result for each instance, in order, within its domain; valid where anything is (cuts and sets)."""
+    one, many = systems()[name], generate(problem, 2, seed=5, **SMALL[problem])
+    if not one.supports(many[0]):
+        pytest.skip(f"{name} does not solve {problem}")
+    budget = Budget(seconds=0.4) if not one.counts_steps else Budget(steps=10)
+    results = one.solve_many(many, budget, seed=1)
+    assert [result.instance for result in results] == many
+    for instance, result in zip(many, results, strict=True):
+        assert ((result.values >= 0) & (result.values < instance.domain_sizes)).all()
+        assert (result.values[instance.is_given] == instance.given_values[instance.is_given]).all()
+        assert instance.objective is None or result.status == "feasible"
+        assert result.verdict == instance.verify(result.values)
+
+
+@pytest.mark.parametrize("name", ["cp-sat", "annealing", "tabu", "rlsa", "gibbs"])
+def test_optimisers_find_small_maximum_cuts(name):
+    (instance,) = generate("maxcut", 1, seed=8, vertices=10, p_min=0.4, p_max=0.4)
+    best = best_by_enumeration(instance)
+    assert systems()[name].solve(instance, Budget(seconds=0.5), seed=1).objective == best
+
+
+def test_unknown_systems_and_missing_packages_are_named(monkeypatch):
+    with pytest.raises(ValueError, match="unknown system 'nothing'; known: annealing"):
+        system("nothing")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert system("greedy").missing() is None
+    with pytest.raises(InputError, match=r"cp-sat needs ortools; expected pip install 'blogdit\[bench\]'"):
+        system("cp-sat").solve(zoo()[0], SECONDS)
+
+
+def test_several_runs_share_the_seconds():
+    """Independent runs have their own seeds and a part of the time each."""
+    (instance,) = generate("maxcut", 1, seed=8, vertices=40)
+    ((first, second),) = system("greedy").solve_runs([instance], Budget(seconds=1.0), seed=3, runs=2)
+    assert (first.seed, second.seed) == (3, 4)
+    assert not np.array_equal(first.values, second.values)
