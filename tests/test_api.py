@@ -120,7 +120,7 @@ def test_models_by_name_and_by_path(model, tmp_path):
 def test_a_model_that_does_not_fit(sudoku4):
     with pytest.raises(InputError, match=r"does not fit coloring-0: its variables need 2 coordinates, .* gives 0"):
         blogdit.solve(generate("coloring", 1), model=sudoku4)
-    few = Model("coloring", small_denoiser(codes="learned", max_values=3), ChainConfig(), "three")
+    few = Model("coloring", small_denoiser(values="table", max_values=3), ChainConfig(), "three")
     with pytest.raises(InputError, match="it knows 3 values, the instance has 5"):
         blogdit.solve(generate("coloring", 1, colors=3) + generate("coloring", 1, colors=5), model=few, steps=1)
 

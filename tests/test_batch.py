@@ -45,7 +45,7 @@ def outcomes(batch, logits, values, block, model):
         "scores": violation_scores(values, batch),
         "costs": move_costs(values, batch).masked_fill(~batch.domain, 0.0),
         "mean": mean.masked_fill(~batch.domain, 0.0),
-        "log_variance": log_variance.squeeze(-1),
+        "log_variance": log_variance.expand_as(mean).masked_fill(~batch.domain, 0.0),
     }
     found = {name: total.reshape(batch.chains, batch.size) for name, total in totals.items()}
     return found | {name: batch.per_instance(row) for name, row in rows.items()}

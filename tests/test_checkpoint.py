@@ -51,7 +51,7 @@ def refusal(path):
     "settings",
     [
         {},
-        {"codes": "learned", "max_values": 7},
+        {"values": "table", "max_values": 7},
         {"relation": "neighbours", "edge_features": True},
         {"position_dims": 2},
     ],
@@ -204,4 +204,4 @@ def test_misfits_are_explained():
     graph = coloring.build((3, [(0, 1)]), 9)
     assert model().misfit(graph) is None
     assert "need 2 coordinates, the instance gives 0" in model(position_dims=2).misfit(graph)
-    assert "knows 4 values, the instance has 9" in model(codes="learned", max_values=4).misfit(graph)
+    assert "knows 4 values, the instance has 9" in model(values="table", max_values=4).misfit(graph)

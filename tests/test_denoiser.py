@@ -37,9 +37,10 @@ def sudokus(count=2, box=2):
     return collate(generate("sudoku", count, seed=0, box=box, min_givens=4, max_givens=6))
 
 
-def test_one_set_of_weights_serves_any_number_of_values():
+@pytest.mark.parametrize("values", ["axis", "codes"])
+def test_one_set_of_weights_serves_any_number_of_values(values):
     """The weights of a network that ran with 3 values run with 12, and a network never built for K has the same."""
-    model = small_denoiser()
+    model = small_denoiser(values=values)
     run(model, colors(3), *state(colors(3)))
     twelve = colors(12)
     other = Denoiser(model.config)
@@ -52,17 +53,19 @@ def test_one_set_of_weights_serves_any_number_of_values():
     assert not any(12 in p.shape or p.shape[-1] == 3 for p in model.parameters())
 
 
+@pytest.mark.parametrize("values", ["axis", "codes"])
 @pytest.mark.parametrize("relation", ["learned", "neighbours"])
-def test_renaming_values_renames_the_answer(relation):
-    """Permuting the values of the logits together with their codes permutes the mean and leaves the variance."""
-    model, batch = small_denoiser(relation=relation), colors(5)
+def test_renaming_values_renames_the_answer(relation, values):
+    """Permuting the values of the logits, together with their codes if there are any, permutes mean and variance."""
+    model, batch = small_denoiser(relation=relation, values=values), colors(5)
     logits, block = state(batch)
     table = codes(batch)
     order = torch.tensor([3, 0, 4, 2, 1])
     mean, log_variance = run(model, batch, logits, block, table)
     renamed, same = run(model, batch, logits[..., order], block, table[:, order])
     torch.testing.assert_close(renamed, mean[..., order], rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(same, log_variance, rtol=1e-4, atol=1e-5)
+    expected = log_variance.expand_as(mean)[..., order]
+    torch.testing.assert_close(same.expand_as(mean), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -73,7 +76,7 @@ def test_each_instance_has_its_own_codes(shared):
         *(coloring.build((4, EDGES[:m]), 3) for m in (3, 4, 5)),
     ]
     members = members[:3] if shared else members[3:]
-    model, batch = small_denoiser(), collate(members, chains=2)
+    model, batch = small_denoiser(values="codes"), collate(members, chains=2)
     table = value_codes(3, batch.values, 16, generator(5))
     logits, block = state(batch)
     mean, _ = run(model, batch, logits, block, table)
@@ -97,9 +100,10 @@ def test_renaming_variables_renames_the_answer():
     torch.testing.assert_close(moved[:, order], mean, rtol=1e-4, atol=1e-5)
 
 
-def test_values_with_a_meaning_are_told_apart():
-    """Equal codes make interchangeable values equal; costs, conflicts and sizes still make a difference."""
-    model = small_denoiser()
+@pytest.mark.parametrize("values", ["axis", "codes"])
+def test_values_with_a_meaning_are_told_apart(values):
+    """Interchangeable values (with equal codes) are equal; costs, conflicts and sizes still make a difference."""
+    model = small_denoiser(values=values)
     two, same_codes = np.array([2, 2, 2]), codes(colors(1)).expand(1, 2, 16)
     edges = [[0, 1], [1, 2]]
 
@@ -174,17 +178,19 @@ def test_logits_outside_a_domain_never_matter():
     assert torch.equal(run(model, batch, logits, block)[0], run(model, batch, changed, block)[0])
 
 
-def test_log_variance_stays_in_its_range():
+@pytest.mark.parametrize("values", ["axis", "codes"])
+def test_log_variance_stays_in_its_range(values):
     """Whatever the weights, so that the chain neither freezes for good nor explodes."""
-    model, batch = small_denoiser(), colors(3)
+    model, batch = small_denoiser(values=values), colors(3)
+    last = model.body.out if values == "axis" else model.body.log_variance
     for offset, expected in ((1e4, LOG_VARIANCE_RANGE[1]), (-1e4, LOG_VARIANCE_RANGE[0])):
-        torch.nn.init.constant_(model.log_variance.bias, offset)
+        torch.nn.init.constant_(last.bias, offset)
         assert (run(model, batch, *state(batch))[1] == expected).all()
 
 
-def test_learned_codes_are_the_paper_s_layers_of_size_k():
+def test_a_table_gives_the_paper_s_layers_of_size_k():
     """Each value has its own parameters, random codes are ignored, one log-variance per value, K is limited."""
-    model = small_denoiser(codes="learned", max_values=5)
+    model = small_denoiser(values="table", max_values=5)
     batch = colors(4)
     logits, block = state(batch)
     mean, log_variance = run(model, batch, logits, block)
@@ -195,8 +201,8 @@ def test_learned_codes_are_the_paper_s_layers_of_size_k():
     assert (renamed - mean[..., order]).abs().max() > 1e-2, "values are no longer interchangeable"
     with pytest.raises(ValueError, match="this model knows 5 values, the instance has 6"):
         run(model, colors(6), *state(colors(6)))
-    with pytest.raises(ValueError, match="max_values must be at least 1 with learned codes"):
-        DenoiserConfig(codes="learned")
+    with pytest.raises(ValueError, match="max_values must be at least 1 with a table"):
+        DenoiserConfig(values="table")
 
 
 @pytest.mark.parametrize(
@@ -205,7 +211,7 @@ def test_learned_codes_are_the_paper_s_layers_of_size_k():
         ({"dim": 0}, "dim must be at least 1"),
         ({"layers": 0}, "layers must be at least 1"),
         ({"relation": "dense"}, "relation must be learned, fixed or neighbours"),
-        ({"codes": "fixed"}, "codes must be random or learned"),
+        ({"values": "fixed"}, "values must be axis, codes or table"),
     ],
 )
 def test_bad_configurations_are_refused_by_name(settings, message):
@@ -227,7 +233,7 @@ def test_bfloat16_agrees_roughly(relation, limit, monkeypatch):
         with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
             mean, log_variance = run(model, batch, logits, block)
         assert mean.dtype == log_variance.dtype == torch.float32
-        gradients = torch.autograd.grad((mean**2).mean() + log_variance.mean(), model.value_in.weight)
+        gradients = torch.autograd.grad((mean**2).mean() + log_variance.mean(), model.in_block)
         results.append((mean, log_variance, *gradients))
     for exact, rough in zip(*results, strict=True):
         assert (exact - rough).norm() < 0.05 * exact.norm()
@@ -255,7 +261,7 @@ def test_traced_gradients_are_the_same():
     for call in (model, torch.compile(model, dynamic=False, backend="aot_eager", fullgraph=True)):
         mean, log_variance = call(logits, block, context)
         total = (mean**2).sum() + log_variance.sum()
-        gradients.append(torch.autograd.grad(total, [model.value_in.weight, model.unrelated], retain_graph=True))
+        gradients.append(torch.autograd.grad(total, [model.in_block, model.unrelated], retain_graph=True))
     for plain, traced in zip(*gradients, strict=True):
         torch.testing.assert_close(plain, traced, rtol=1e-3, atol=1e-3)
 

@@ -25,8 +25,8 @@ def test_every_ablation_is_one_setting_away():
         assert plain.training.selector == "random", "no adaptive blocks in training"
         assert recipe(problem, {"validation_selector": "critical"}).training.validation_selector == "critical"
         assert recipe(problem, {"hide_block": False}).chain.hide_block is False
-        sized = recipe(problem, {"codes": "learned", "max_values": 9}).denoiser
-        assert (sized.codes, sized.max_values) == ("learned", 9)
+        sized = recipe(problem, {"values": "table", "max_values": 9}).denoiser
+        assert (sized.values, sized.max_values) == ("table", 9)
         assert recipe(problem, {"unroll": 1, "horizon": 1}).training.unroll == 1, "the single-step estimator"
         assert recipe(problem, {"all_different": "counts"}).training.all_different == "counts"
         assert recipe(problem, {"shape": "linear"}).chain.schedule.shape == "linear"
@@ -97,7 +97,7 @@ def test_names_mean_one_thing():
         ({"compile": "maybe"}, "compile must be one of"),
         ({"all_different": "hinge"}, "all_different must be one of"),
         ({"rho_min": 0}, "rho_min must be in"),
-        ({"codes": "learned"}, "max_values must be at least 1"),
+        ({"values": "table"}, "max_values must be at least 1"),
     ],
 )
 def test_bad_settings_are_refused_by_name(settings, message):
@@ -118,5 +118,5 @@ def test_whole_numbers_are_fine_where_fractions_are():
 def test_recipes_survive_json():
     """What a checkpoint stores is what trains when it is resumed."""
     for problem in families():
-        chosen = recipe(problem, {"prior_bias": [1.0, 2.0], "rho_min": 0.25, "codes": "learned", "max_values": 5})
+        chosen = recipe(problem, {"prior_bias": [1.0, 2.0], "rho_min": 0.25, "values": "table", "max_values": 5})
         assert Recipe.from_dict(json.loads(json.dumps(chosen.to_dict()))) == chosen

@@ -53,7 +53,7 @@ def test_sudokus_get_the_same_answers_in_any_company(sudoku4, puzzles):
     """Bit for bit at batch sizes 1, 7 and 64, in another order, and in two halves; also the number of steps."""
     common = {"steps": 12, "seed": 3}
     alone = answers(sudoku4, puzzles, batch_size=1, **common)
-    assert 20 < sum(status == "solved" for _, _, status, _, _ in alone) < 100, "they are solved at different times"
+    assert len({steps for _, steps, _, _, _ in alone}) > 1, "they are solved at different times"
     assert alone == answers(sudoku4, puzzles, batch_size=7, **common)
     assert alone == answers(sudoku4, puzzles, batch_size=64, **common)
     shuffled = np.random.default_rng(0).permutation(len(puzzles)).tolist()
@@ -253,7 +253,7 @@ def test_reading_ahead_is_bounded(sudoku4, puzzles):
 
 def test_the_batch_suits_the_device_where_no_size_is_given():
     few, many = (Solver(random_model(), SolveOptions(chains=chains, steps=1)) for chains in (1, 4))
-    assert few._places((81, 9)) == 4 * many._places((81, 9)) + 2 == 50
+    assert few._places((64, 4)) == 4 * many._places((64, 4)) == 64
     assert few._places((100_000, 2)) == 1
 
 

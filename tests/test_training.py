@@ -192,7 +192,7 @@ def test_a_budget_is_updates_or_minutes(arguments):
 # -- resuming ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("settings", [{}, {"unroll": 1, "horizon": 4}, {"codes": "learned", "max_values": 4}])
+@pytest.mark.parametrize("settings", [{}, {"unroll": 1, "horizon": 4}, {"values": "table", "max_values": 4}])
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, settings):
     """Interrupted after 5 and 9 of 12 updates: the same log, weights, averages, chains and models, bit for bit."""
     whole = trainer(**settings)
@@ -393,7 +393,13 @@ def test_validation_puzzles_never_train():
     assert len(data.validation) == 200
     assert 2500 < len(data.training) < 3000
     with pytest.raises(ValueError, match="every generated training instance is also a validation instance"):
-        generated_data(recipe("coloring", {"vertices": 2, "p_min": 1.0, "p_max": 1.0, "pool": 3, "validation": 2}), 0)
+        generated_data(
+            recipe(
+                "coloring",
+                {"vertices": 2, "colors": 3, "relative": False, "p_min": 1.0, "p_max": 1.0, "pool": 3, "validation": 2},
+            ),
+            0,
+        )
 
 
 def test_validation_measures_what_it_says():

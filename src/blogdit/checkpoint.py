@@ -42,7 +42,7 @@ class Model:
         if config.position_dims and dims != config.position_dims:
             return f"its variables need {config.position_dims} coordinates, the instance gives {dims}"
         values = int(instance.domain_sizes.max(initial=1))
-        if config.codes == "learned" and values > config.max_values:
+        if config.values == "table" and values > config.max_values:
             return f"it knows {config.max_values} values, the instance has {values}"
         return None
 

@@ -1,8 +1,13 @@
 """The denoiser: logits and a block in, mean and log-variance of the block's next logits out (Appendix E).
 
-Values enter and leave through codes: a random vector per value, drawn anew for each run, so that no parameter
-depends on the number of values and the values of Sudoku or colouring are interchangeable in distribution. Values
-with a meaning of their own (a cost, in or out of a set) add features to their code.
+No parameter depends on the number of values. Three ways in which values enter and leave (`values` of the config):
+
+- "axis": each value of each variable is a token. Attention joins the tokens of one value across related variables;
+  pooling joins the values of a variable. Values are interchangeable exactly (`value_axis.py`).
+- "codes": a random vector per value, drawn anew for each step, so that values are interchangeable in distribution.
+- "table": a learnt vector per value, the paper's layers sized by the number of values.
+
+Values with a meaning of their own (a cost, in or out of a set) bring features that tell them apart.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from torch.nn import functional
 from blogdit.attention import DenseBias, NeighbourBias, attend, dense_bias, neighbour_bias
 from blogdit.batch import Batch
 from blogdit.relations import RELATION_FEATURES, VALUE_FEATURES
+from blogdit.value_axis import AxisBody
 
 LOG_VARIANCE_RANGE = (-12.0, 6.0)
 DENSE_LIMIT = 512  # variables; above this, attention to neighbours only is cheaper than all pairs
@@ -38,8 +44,8 @@ class DenoiserConfig:
     signed: bool = False  # relations have weights: attention follows their size, heads are split by their sign
     edge_features: bool = False  # learn how the kinds of relations bias attention; slower
     position_dims: int = 0  # dimensions of the grid that variables lie on; 0: variables have no place
-    codes: Literal["random", "learned"] = "random"  # "learned": a table of max_values codes, the paper's K-sized layers
-    max_values: int = 0
+    values: Literal["axis", "codes", "table"] = "axis"
+    max_values: int = 0  # of a table
 
     def __post_init__(self) -> None:
         for name in ("dim", "heads", "head_dim", "layers", "ffn_factor"):
@@ -47,12 +53,12 @@ class DenoiserConfig:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.relation not in ("learned", "fixed", "neighbours"):
             raise ValueError(f"relation must be learned, fixed or neighbours, got {self.relation!r}")
-        if self.codes not in ("random", "learned"):
-            raise ValueError(f"codes must be random or learned, got {self.codes!r}")
+        if self.values not in ("axis", "codes", "table"):
+            raise ValueError(f"values must be axis, codes or table, got {self.values!r}")
         if self.relation_bias > 0:
             raise ValueError(f"relation_bias must not be positive, got {self.relation_bias}")
-        if self.codes == "learned" and self.max_values < 1:
-            raise ValueError(f"max_values must be at least 1 with learned codes, got {self.max_values}")
+        if self.values == "table" and self.max_values < 1:
+            raise ValueError(f"max_values must be at least 1 with a table of values, got {self.max_values}")
         if self.position_dims and self.dim % (2 * self.position_dims):
             raise ValueError(f"dim must be a multiple of {2 * self.position_dims} for {self.position_dims} positions")
 
@@ -64,7 +70,7 @@ class Context(NamedTuple):
     bias: DenseBias | NeighbourBias
     domain: Tensor  # (M, K)
     features: Tensor  # (M, K, F)
-    codes: Tensor | None  # (R, G, K, dim), or None: learned codes, the same for all
+    codes: Tensor | None  # (R, G, K, dim), where values enter through codes
 
 
 def positional_encoding(positions: Tensor, dim: int) -> Tensor:
@@ -111,33 +117,62 @@ class Layer(nn.Module):
         return h + self.ffn_out(functional.relu(self.ffn_in(self.ffn_norm(h))))
 
 
+class CodeBody(nn.Module):
+    """One token per variable; values enter and leave through vectors, random ("codes") or learnt ("table")."""
+
+    def __init__(self, config: DenoiserConfig):
+        super().__init__()
+        dim, self.table = config.dim, config.values == "table"
+        self.value_in = nn.Linear(dim, dim)
+        self.feature_in = nn.Linear(VALUE_FEATURES, dim, bias=False)
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        self.norm = nn.LayerNorm(dim)
+        self.value_out = nn.Linear(dim, dim)
+        self.feature_out = nn.Linear(dim, VALUE_FEATURES, bias=False)
+        self.log_variance = nn.Linear(dim, config.max_values if self.table else 1)
+        if self.table:
+            self.code_table = nn.Parameter(torch.randn(config.max_values, dim))
+            self.mean_table = nn.Parameter(torch.randn(config.max_values, dim))
+
+    def _codes(self, context: Context, values: int) -> tuple[Tensor, Tensor]:
+        """The codes by which values enter and leave."""
+        if self.table:
+            return self.code_table[:values], self.mean_table[:values]
+        if context.codes is None:
+            raise ValueError("this model needs codes for the values")
+        return context.codes, context.codes
+
+    def forward(self, x: Tensor, place: Tensor, context: Context) -> tuple[Tensor, Tensor]:
+        codes_in, codes_out = self._codes(context, x.shape[-1])
+        h = self.value_in(_times_codes(x, codes_in)) + place  # (R, M, dim)
+        h = h + self.feature_in((x[..., None] * context.features).sum(-2))
+        for layer in self.layers:
+            h = layer(h, context.bias)
+        h = self.norm(h)
+        mean = _times_codes(self.value_out(h), codes_out.mT) / math.sqrt(h.shape[-1])
+        mean = mean + (self.feature_out(h)[..., None, :] * context.features).sum(-1)
+        return mean, self.log_variance(h)[..., : x.shape[-1]]
+
+
 class Denoiser(nn.Module):
+    """What all ways to treat values share: the block, givens and positions of variables, and their relations."""
+
     def __init__(self, config: DenoiserConfig):
         super().__init__()
         self.config = config
-        dim = config.dim
-        self.value_in = nn.Linear(dim, dim)
-        self.feature_in = nn.Linear(VALUE_FEATURES, dim, bias=False)
-        self.in_block = nn.Parameter(torch.randn(dim) * 0.02)
-        self.is_given = nn.Parameter(torch.randn(dim) * 0.02)
+        self.in_block = nn.Parameter(torch.randn(config.dim) * 0.02)
+        self.is_given = nn.Parameter(torch.randn(config.dim) * 0.02)
         # Attention without a learnt bias is several times faster, so only what a problem needs is learnt.
         self.relation_weights = nn.Parameter(torch.zeros(RELATION_FEATURES, config.heads), config.edge_features)
         # c = -softplus(u) <= 0
         start = math.log(math.expm1(max(-config.relation_bias, 1e-3)))
         self.unrelated = nn.Parameter(torch.full((config.heads,), start), config.relation == "learned")
-        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
-        self.norm = nn.LayerNorm(dim)
-        self.value_out = nn.Linear(dim, dim)
-        self.feature_out = nn.Linear(dim, VALUE_FEATURES, bias=False)
-        self.log_variance = nn.Linear(dim, 1 if config.codes == "random" else config.max_values)
-        if config.codes == "learned":
-            self.code_table = nn.Parameter(torch.randn(config.max_values, dim))
-            self.mean_table = nn.Parameter(torch.randn(config.max_values, dim))
+        self.body = AxisBody(config) if config.values == "axis" else CodeBody(config)
 
     def context(self, batch: Batch, codes: Tensor | None = None) -> Context:
-        """`codes` (B, K, dim) as drawn by `noise.value_codes`; a network with learned codes needs none."""
+        """`codes` (B, K, dim) as drawn by `noise.value_codes`, for a network whose values enter through codes."""
         config = self.config
-        if config.codes == "learned" and batch.values > config.max_values:
+        if config.values == "table" and batch.values > config.max_values:
             raise ValueError(f"this model knows {config.max_values} values, the instance has {batch.values}")
         base = self.is_given * batch.given[..., None]
         if config.position_dims:
@@ -149,7 +184,7 @@ class Denoiser(nn.Module):
                 )
             base = base + positional_encoding(positions.reshape(-1, config.position_dims), config.dim)
         features = batch.structure.value_features.reshape(-1, batch.values, VALUE_FEATURES)
-        spread = None if codes is None or config.codes == "learned" else spread_codes(codes, batch)
+        spread = spread_codes(codes, batch) if codes is not None and config.values == "codes" else None
         return Context(base, self.relation(batch), batch.domain, features, spread)
 
     def relation(self, batch: Batch) -> DenseBias | NeighbourBias:
@@ -161,28 +196,12 @@ class Denoiser(nn.Module):
             unrelated = -functional.softplus(self.unrelated)
         return dense_bias(batch, self.relation_weights, unrelated, self.config.signed)
 
-    def _codes(self, context: Context, values: int) -> tuple[Tensor, Tensor]:
-        """The codes by which values enter and leave."""
-        if self.config.codes == "learned":
-            return self.code_table[:values], self.mean_table[:values]
-        if context.codes is None:
-            raise ValueError("this model needs codes for the values")
-        return context.codes, context.codes
-
     def forward(self, logits: Tensor, block: Tensor, context: Context) -> tuple[Tensor, Tensor]:
         """logits (R, M, K), block (R, M) -> mean (R, M, K), log-variance (R, M, 1 or K)."""
         x = logits.masked_fill(~context.domain, float("-inf")).softmax(-1)
-        codes_in, codes_out = self._codes(context, logits.shape[-1])
-        h = self.value_in(_times_codes(x, codes_in))  # (R, M, dim)
-        h = h + self.feature_in((x[..., None] * context.features).sum(-2))
-        h = h + context.base + self.in_block * block[..., None]
-        for layer in self.layers:
-            h = layer(h, context.bias)
-        h = self.norm(h)
-        mean = _times_codes(self.value_out(h), codes_out.mT) / math.sqrt(self.config.dim)
-        mean = mean.float() + (self.feature_out(h)[..., None, :] * context.features).sum(-1).float()
-        log_variance = self.log_variance(h).float()[..., : logits.shape[-1]]
-        return mean, log_variance.clamp(*LOG_VARIANCE_RANGE)
+        place = context.base + self.in_block * block[..., None]  # (R, M, dim)
+        mean, log_variance = self.body(x, place, context)
+        return mean.float(), log_variance.float().clamp(*LOG_VARIANCE_RANGE)
 
 
 def in_bfloat16(denoiser: Callable[..., tuple[Tensor, Tensor]]) -> Callable[..., tuple[Tensor, Tensor]]:

@@ -1,7 +1,7 @@
 """What is trained: a problem's preset with the user's settings laid over it, checked by name.
 
 Every setting has one flat name, so that an ablation is one `--set` away: `entropy=false`, `rho_min=1 rho_max=1`
-(DiT), `hide_block=false`, `codes=learned`, `box=2`, ...
+(DiT), `hide_block=false`, `values=table`, `box=2`, ...
 """
 
 from __future__ import annotations
