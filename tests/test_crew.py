@@ -27,9 +27,10 @@ def per_instance(crew: Crew, place: int) -> list[np.ndarray]:
     return [tensor.numpy() for tensor in state]
 
 
-@pytest.fixture
-def model():
-    return Model("any", small_denoiser(dim=32, head_dim=16), ChainConfig(), "random weights")
+@pytest.fixture(params=["axis", "codes"])
+def model(request):
+    denoiser = small_denoiser(dim=32, head_dim=16, values=request.param)
+    return Model("any", denoiser, ChainConfig(), "random weights")
 
 
 @pytest.fixture(params=["sudoku", "coloring"])
@@ -89,7 +90,8 @@ def test_who_starts_again_keeps_the_time_that_is_left(model, group):
     assert (job.entered, job.steps) == (entered, 0)
 
 
-def test_value_codes_change_from_step_to_step(model, group):
+def test_value_codes_change_from_step_to_step(group):
+    model = Model("any", small_denoiser(values="codes"), ChainConfig(), "random weights")
     solver = Solver(model, SolveOptions())
     crew = solver._enter([Job(0, group[0])])
     seen = []

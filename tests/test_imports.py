@@ -25,7 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "energy": {"batch"},
     "attention": {"batch"},
     "value_axis": {"attention", "relations"},
-    "denoiser": {"attention", "batch", "relations", "value_axis"},
+    "denoiser": {"attention", "batch", "noise", "relations", "value_axis"},
     "noise": set(),
     "blocks": {"batch", "energy", "noise"},
     "chain": {"batch", "blocks", "denoiser", "noise"},

@@ -22,8 +22,8 @@ from blogdit.chain import prior
 from blogdit.checkpoint import Model
 from blogdit.constraints import Scopes
 from blogdit.csp import Instance
-from blogdit.denoiser import Context, spread_codes
-from blogdit.noise import StreamNoise, value_codes
+from blogdit.denoiser import CodeBank, Context
+from blogdit.noise import StreamNoise
 
 CODE_SETS = 61  # a step draws three times from the noise, so its count modulo a prime runs through all sets
 
@@ -80,7 +80,7 @@ class Crew:
     best_values: Tensor  # (B, N) where that was
     best_objective: Tensor  # (B,) lowest objective among valid assignments, minimisation form; inf if none
     best_valid: Tensor  # (B, N)
-    codes: Tensor = field(init=False)  # (CODE_SETS, K, dim)
+    codes: CodeBank = field(init=False)
     context: Context = field(init=False)
     selector: Selector = field(init=False)
 
@@ -104,17 +104,15 @@ class Crew:
 
     def prepare(self, model: Model, block: SelectorName, seed: int) -> Crew:
         """Compute what depends on who is in the batch."""
-        generator = torch.Generator().manual_seed(seed)
-        codes = value_codes(CODE_SETS, self.batch.values, model.denoiser.config.dim, generator)
-        self.codes = codes.to(self.batch.device)
+        generator, values = torch.Generator().manual_seed(seed), self.batch.values
+        self.codes = CodeBank(model.denoiser.config, CODE_SETS, values, generator, self.batch.device)
         self.context = model.denoiser.context(self.batch)
         self.selector = Selector(block, self.batch)
         return self
 
     def redraw_codes(self) -> None:
-        """Another set of codes for each instance, by its own count: an unlucky set lasts for one step only."""
-        chosen = self.codes[self.noise.draws % len(self.codes)]
-        self.context = self.context._replace(codes=spread_codes(chosen, self.batch))
+        """Another set of codes for each instance, by its own count."""
+        self.context = self.codes.give(self.context, self.noise.draws, self.batch)
 
     def join(self, new: Crew) -> Crew:
         """Two crews of one shape as one."""

@@ -23,6 +23,7 @@ from torch.nn import functional
 
 from blogdit.attention import DenseBias, NeighbourBias, attend, dense_bias, neighbour_bias
 from blogdit.batch import Batch
+from blogdit.noise import value_codes
 from blogdit.relations import RELATION_FEATURES, VALUE_FEATURES
 from blogdit.value_axis import AxisBody
 
@@ -84,6 +85,26 @@ def positional_encoding(positions: Tensor, dim: int) -> Tensor:
 def spread_codes(codes: Tensor, batch: Batch) -> Tensor:
     """Codes (B, K, dim), one set for each instance of a batch, in the batch's layout (R, G, K, dim)."""
     return codes.expand(batch.chains, *codes.shape).reshape(batch.rows, batch.groups, *codes.shape[1:])
+
+
+class CodeBank:
+    """Sets of random codes that instances take turns with: an unlucky set lasts for one step only. Empty for a network
+    whose values do not enter through codes."""
+
+    def __init__(
+        self, config: DenoiserConfig, sets: int, values: int, generator: torch.Generator, device: torch.device
+    ):
+        drawn = value_codes(sets, values, config.dim, generator) if config.values == "codes" else None
+        self.codes = None if drawn is None else drawn.to(device)
+
+    def take(self, index: Tensor) -> Tensor | None:
+        """Codes (B, K, dim) for instances that are to use the sets at `index` (B,), counted around."""
+        return None if self.codes is None else self.codes[index % len(self.codes)]
+
+    def give(self, context: Context, index: Tensor, batch: Batch) -> Context:
+        """The context with these codes."""
+        codes = self.take(index)
+        return context if codes is None else context._replace(codes=spread_codes(codes, batch))
 
 
 def _times_codes(x: Tensor, codes: Tensor) -> Tensor:

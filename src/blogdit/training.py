@@ -26,10 +26,10 @@ from blogdit.blocks import Selector, decode
 from blogdit.chain import ChainConfig, prior, unroll
 from blogdit.checkpoint import Model, save_model
 from blogdit.csp import Instance
-from blogdit.denoiser import Denoiser, in_bfloat16, spread_codes
+from blogdit.denoiser import CodeBank, Denoiser, in_bfloat16
 from blogdit.energy import energy, one_hot
 from blogdit.errors import InputError
-from blogdit.noise import GeneratorNoise, Noise, value_codes
+from blogdit.noise import GeneratorNoise, Noise
 from blogdit.problems import family
 from blogdit.recipe import Recipe
 
@@ -65,7 +65,7 @@ class TrainingLoss(nn.Module):
         self.call = in_bfloat16(call) if bfloat16 else lambda *inputs: call(*inputs)
 
     def forward(
-        self, batch: Batch, logits: Tensor, progress: Tensor, codes: Tensor, noise: Noise, tau: float
+        self, batch: Batch, logits: Tensor, progress: Tensor, codes: Tensor | None, noise: Noise, tau: float
     ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
         config = self.recipe.training
         context = self.denoiser.context(batch, codes)
@@ -150,14 +150,14 @@ def validate(
     step, and at the last; optimisation problems: the mean of the lowest energy seen. `score` is larger when better."""
     generator = torch.Generator(device).manual_seed(0)
     batch, noise = collate(instances).to(device), GeneratorNoise(generator)
-    bank = value_codes(61, batch.values, model.config.dim, torch.Generator().manual_seed(0)).to(device)
+    bank = CodeBank(model.config, 61, batch.values, torch.Generator().manual_seed(0), device)
     place = torch.arange(batch.size, device=device)
     context, pick = model.context(batch), Selector(selector, batch)  # type: ignore[arg-type]
     logits = prior(batch, chain, noise)
     best = torch.full((batch.rows, batch.groups), math.inf, device=device)
     for step in range(steps):
         done = torch.full((1, batch.chains, batch.size), step / steps, device=device)
-        context = context._replace(codes=spread_codes(bank[(place + step) % len(bank)], batch))
+        context = bank.give(context, place + step, batch)
         logits = unroll(model, context, batch, logits, done, chain, pick, noise).logits
         last = energy(one_hot(decode(logits, batch), batch), batch)
         best = torch.minimum(best, last)
@@ -195,8 +195,7 @@ class Trainer:
         self.host = torch.Generator().manual_seed(seed + 1)  # instances and codes, the same in every process
         self.noise = GeneratorNoise(torch.Generator(self.device).manual_seed(seed + 2), (self.rank, self.world))
         self.pool = collate(data.training).to(self.device)
-        codes = value_codes(config.code_sets, self.pool.values, recipe.denoiser.dim, self.host)
-        self.code_bank = codes.to(self.device)
+        self.codes = CodeBank(recipe.denoiser, config.code_sets, self.pool.values, self.host, self.device)
         self.chains = self._first_chains()
         self.consecutive_bad = 0
 
@@ -232,7 +231,7 @@ class Trainer:
         batch = self._restart_old_chains()
         steps = torch.arange(config.unroll, device=self.device)[:, None, None]
         progress = (self.chains.age + steps) / max(config.horizon - 1, 1)  # (unroll, 1, B)
-        codes = self.code_bank[self._draw(config.code_sets)]
+        codes = self.codes.take(self._draw(config.code_sets))
         loss, logits, terms = self.loss(batch, self.chains.logits, progress, codes, self.noise, tau)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()

@@ -76,8 +76,9 @@ def preset(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "relation": "neighbours",
         "signed": settings["weights"] != "unit",
+        "dim": 64,
         "heads": 4,
-        "head_dim": 32,
+        "head_dim": 16,
         "layers": 4,
         "unroll": 1,
         "horizon": 32,

@@ -89,8 +89,9 @@ def render(instance: Instance, values: IntArray | None = None) -> str:
 def preset(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "relation": "neighbours",
+        "dim": 64,
         "heads": 4,
-        "head_dim": 32,
+        "head_dim": 16,
         "layers": 4,
         "batch_size": 128,
         "pool": 2048,

@@ -159,19 +159,11 @@ def render(instance: Instance, values: IntArray | None = None, ansi: bool = Fals
 def preset(settings: Mapping[str, Any]) -> dict[str, Any]:
     """4x4 boards train on a CPU in minutes; larger ones want a GPU."""
     chains = {"unroll": 1, "tau_start": 0.02, "learning_rate": 1e-3}
-    network = {"position_dims": 2, "relation": "neighbours", "head_dim": 32}
+    network = {"position_dims": 2, "relation": "neighbours", "head_dim": 16}
     if settings["box"] == 2:
-        small = {
-            "dim": 64,
-            "heads": 2,
-            "layers": 2,
-            "batch_size": 64,
-            "horizon": 8,
-            "pool": 4096,
-            "validate_every": 250,
-        }
+        small = {"dim": 32, "heads": 2, "layers": 2, "batch_size": 64, "horizon": 8, "pool": 4096}
         return {**network, **chains, **small, "min_givens": 4, "max_givens": 6, "validate_every": 250}
-    large = {"heads": 4, "layers": 9, "batch_size": 2048, "horizon": 32, "pool": 30_000}
+    large = {"dim": 64, "heads": 4, "layers": 8, "horizon": 32, "pool": 30_000}
     return {**network, **chains, **large, "min_givens": 24, "max_givens": 36, "validation_steps": 200}
 
 
