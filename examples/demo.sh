@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What `make demo` runs: generate puzzles, then check answers exactly. Usage: examples/demo.sh BLOGDIT
+# What `make demo` runs: solve a Sudoku, colour a graph, cut a graph, then check answers exactly.
+# Usage: examples/demo.sh BLOGDIT
 set -euo pipefail
 blogdit=$(realpath "${1:-.venv/bin/blogdit}")
 work=$(mktemp -d)
@@ -7,20 +8,23 @@ trap 'rm -rf "$work"' EXIT
 cd "$(dirname "$0")"
 cp ./*.txt ./*.col ./*.gset ./*.jsonl "$work"
 cd "$work"
+head -1 sudoku.txt > puzzle.txt
 
 show() {
     echo "\$ blogdit $*"
     "$blogdit" "$@"
 }
 
-show generate sudoku --count 3 --seed 1 --out puzzles.txt
-cat puzzles.txt
+show solve puzzle.txt
 echo
-show verify sudoku.txt sudoku-solutions.jsonl
-show verify graph.col graph-solutions.jsonl
-show verify cut.gset cut-solutions.jsonl
+show solve graph.col
+echo
+show solve cut.gset --target 93 --time-limit 20
+echo
+echo "# Many puzzles go into a file; verify checks every answer and shares nothing with the solver."
+show solve sudoku.txt --out answers.jsonl
+show verify sudoku.txt answers.jsonl
 echo
 echo "# A wrong answer: a solution with its first two cells swapped"
-head -1 sudoku.txt > puzzle.txt
-sed -E '1!d; s/.*"values": "(.)(.)([^"]*)".*/\2\1\3/' sudoku-solutions.jsonl > wrong.txt
+sed -E '/sudoku:1"/!d; s/.*"values": "(.)(.)([^"]*)".*/\2\1\3/' answers.jsonl > wrong.txt
 show verify puzzle.txt wrong.txt || echo "(exit code $?)"

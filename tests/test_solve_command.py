@@ -329,7 +329,7 @@ def test_a_model_that_does_not_fit_is_one_line(solve, tmp_path, capsys):
 
 def start(path: Path, out: Path, model: Path, *options: str) -> subprocess.Popen:
     command = [sys.executable, "-m", "blogdit", "solve", str(path), "--out", str(out), "--model", str(model)]
-    command += ["--threads", "1", "--batch-size", "16", "--resume", *options]
+    command += ["--threads", "1", "--batch-size", "4", "--resume", *options]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -43,17 +43,17 @@ def answers(model, instances, order=None, **options):
 # -- the same answer in any company ---------------------------------------------------------------------------------
 
 CASES = {
-    "colouring of mixed sizes": ("coloring", {"vertices": "5-70", "colors": 4}, {"steps": 3, "chains": 2}),
-    "cuts with real weights": ("maxcut", {"vertices": "20-60", "weights": "normal"}, {"steps": 3, "chains": 2}),
+    "colouring of mixed sizes": ("coloring", {"vertices": "5-70", "colors": 4}, {"steps": 2, "chains": 2}),
+    "cuts with real weights": ("maxcut", {"vertices": "20-60", "weights": "normal"}, {"steps": 2, "chains": 2}),
     "independent sets": ("mis", {"weighted": True}, {"steps": 2, "chains": 1}),
 }
 
 
 def test_sudokus_get_the_same_answers_in_any_company(sudoku4, puzzles):
     """Bit for bit at batch sizes 1, 7 and 64, in another order, and in two halves; also the number of steps."""
-    common = {"steps": 12, "seed": 3}
+    puzzles, common = puzzles[:70], {"steps": 8, "seed": 3}
     alone = answers(sudoku4, puzzles, batch_size=1, **common)
-    assert len({steps for _, steps, _, _, _ in alone}) > 1, "they are solved at different times"
+    assert len({steps for _, steps, *_ in alone}) > 4, "they are done at different times"
     assert alone == answers(sudoku4, puzzles, batch_size=7, **common)
     assert alone == answers(sudoku4, puzzles, batch_size=64, **common)
     shuffled = np.random.default_rng(0).permutation(len(puzzles)).tolist()

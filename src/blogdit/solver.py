@@ -32,7 +32,9 @@ from blogdit.solving import Finished, SolveOptions, Step
 
 TOLERANCE = 1e-6  # energies closer than this are equal: sums of real weights depend on the order of addition
 LEAST_PENALTY = 0.5  # a violated constraint costs at least 1
-PLACES = {"cpu": 4096, "cuda": 1 << 16}  # variables of all chains on the device at a time, where no batch size is given
+# Values of all variables and chains on the device at a time, where no batch size is given: enough to keep it busy,
+# few enough that a step stays short.
+PLACES = {"cpu": 1 << 14, "cuda": 1 << 20}
 MOST_PLACES = 1024  # instances
 
 
@@ -113,7 +115,7 @@ class Solver:
         """How many instances of a shape may be on the device."""
         if self.options.batch_size is not None:
             return self._most
-        return max(1, min(self._most, PLACES[self.device.type] // (shape[0] * self.options.chains)))
+        return max(1, min(self._most, PLACES[self.device.type] // (math.prod(shape) * self.options.chains)))
 
     def _read_ahead(self, source: Iterator[tuple[int, Instance]], waiting: deque[Job]) -> None:
         while True:

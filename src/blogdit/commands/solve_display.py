@@ -65,6 +65,7 @@ class Display:
             self.screen.stop()
         yield
         if active:
+            self.screen.update(self._picture())
             self.screen.start()
 
     def __enter__(self) -> Display:
@@ -97,7 +98,8 @@ class Display:
 
     def _seconds_left(self) -> float | None:
         """From the pace so far, and not more than the limits allow."""
-        guesses = [] if self.limit is None else [max(self.limit - self.seconds, 0.0)]
+        limits = [self.limit, self.pool.working.options.time_limit if self.pool.working and self.total == 1 else None]
+        guesses = [max(limit - self.seconds, 0.0) for limit in limits if limit is not None]
         if self.total is not None and self.tally.done:
             left = self.total - self.tally.skipped - self.tally.done
             guesses.append(self.seconds / self.tally.done * max(left, 0))

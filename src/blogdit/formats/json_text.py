@@ -39,9 +39,9 @@ INSTANCE_KEYS = {
 
 
 def looks_like_json(start: list[str]) -> bool:
-    """Whether the first lines of a file, or most of them, open an object."""
+    """Whether the first lines of a file, or half of them, open an object."""
     lines = [line.lstrip() for line in start if line.strip()]
-    return bool(lines) and (lines[0].startswith("{") or 2 * sum(line.startswith("{") for line in lines) > len(lines))
+    return bool(lines) and (lines[0].startswith("{") or 2 * sum(line.startswith("{") for line in lines) >= len(lines))
 
 
 def read_json(

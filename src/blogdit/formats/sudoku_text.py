@@ -26,12 +26,12 @@ Board = tuple[int, IntArray, IntArray | None]  # line number, digits, digits of 
 
 
 def looks_like_sudoku(start: list[str]) -> bool:
-    """Whether the first lines of a file, or most of them, are those of a Sudoku file."""
+    """Whether the first lines of a file, or half of them, are those of a Sudoku file."""
     lines = [line.strip() for line in start if not _skip(line)]
     if lines and _is_header(lines[0]):
-        return len(lines) > 1 and (_PUZZLE.match(lines[1]) is not None or _mostly_puzzles(lines[1:]))
+        return len(lines) > 1 and (_PUZZLE.match(lines[1]) is not None or _half_puzzles(lines[1:]))
     first = bool(lines) and (_first_column(lines[0]) is not None or _row(lines[0]) is not None)
-    return first or _mostly_puzzles(lines)
+    return first or _half_puzzles(lines)
 
 
 def read_sudoku(lines: Lines, stem: str, on_error: OnError | None = None) -> Iterator[Instance]:
@@ -160,8 +160,8 @@ def _is_puzzle(line: str) -> bool:
     return len(column) in LINE_LENGTHS and _PUZZLE.fullmatch(column) is not None
 
 
-def _mostly_puzzles(lines: list[str]) -> bool:
-    return bool(lines) and 2 * sum(map(_is_puzzle, lines)) > len(lines)
+def _half_puzzles(lines: list[str]) -> bool:
+    return bool(lines) and 2 * sum(map(_is_puzzle, lines)) >= len(lines)
 
 
 def _first_column(line: str) -> str | None:
