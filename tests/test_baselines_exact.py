@@ -84,7 +84,7 @@ def test_every_system_answers_with_checked_results(name, problem):
     one, many = systems()[name], generate(problem, 2, seed=5, **SMALL[problem])
     if not one.supports(many[0]):
         pytest.skip(f"{name} does not solve {problem}")
-    budget = Budget(seconds=0.4) if not one.counts_steps else Budget(steps=10)
+    budget = Budget(seconds=0.4) if one.counts == "seconds" else Budget(steps=10)
     results = one.solve_many(many, budget, seed=1)
     assert [result.instance for result in results] == many
     for instance, result in zip(many, results, strict=True):

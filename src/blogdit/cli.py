@@ -12,6 +12,7 @@ import sys
 
 import typer
 
+from blogdit.commands.bench import bench
 from blogdit.commands.generate import generate
 from blogdit.commands.info import info
 from blogdit.commands.solve import solve
@@ -19,7 +20,7 @@ from blogdit.commands.train import train
 from blogdit.commands.verify import verify
 from blogdit.errors import InputError
 
-COMMANDS = (solve, train, generate, verify, info)
+COMMANDS = (solve, train, generate, verify, bench, info)
 
 app = typer.Typer(
     name="blogdit",

@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from blogdit.csp import Instance
 from blogdit.errors import InputError
@@ -21,6 +22,7 @@ class Budget:
     steps: int | None = None  # for each instance
     device: str = "cpu"
     workers: int = 1  # CPU threads of solvers that can use several
+    chains: int | None = None  # of samplers that run several at a time; None: what suits them
 
 
 class System(ABC):
@@ -32,7 +34,8 @@ class System(ABC):
     name: str
     summary: str = ""
     problems: tuple[str, ...] = ()  # names of the families it can solve; none: every instance
-    counts_steps: bool = False  # `Budget.steps` means something to it
+    # What limits it where a protocol counts steps: these, its own published number of steps, or seconds all the same.
+    counts: Literal["steps", "own steps", "seconds"] = "seconds"
     batched: bool = False  # `solve_many` works on all instances at the same time
     packages: tuple[str, ...] = ()  # that it imports besides the core dependencies
 

@@ -52,7 +52,7 @@ class Annealing(Sampler):
 
     name = "annealing"
     summary = "simulated annealing (dwave-samplers)"
-    counts_steps = True
+    counts = "steps"
 
     def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result:
         self.require()

@@ -8,7 +8,7 @@ so that every update is a true Gibbs step. tau falls geometrically over the budg
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -41,7 +41,7 @@ class Gibbs(System):
     schedule: Schedule = field(default_factory=Schedule)
     summary = "blocked Gibbs sampling with exact conditionals: blogdit without learning"
     batched = True
-    counts_steps = True
+    counts = "steps"
 
     def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result:
         return self.solve_many([instance], budget, seed)[0]
@@ -50,18 +50,18 @@ class Gibbs(System):
         clock, found = Clock(budget.seconds), list[Result]()
         while len(found) < len(instances):
             rest = instances[len(found) :]
-            per_instance = self.chains * rest[0].size * int(rest[0].domain_sizes.max(initial=1))
+            per_instance = (budget.chains or self.chains) * rest[0].size * int(rest[0].domain_sizes.max(initial=1))
             places = max(1, ENTRIES[torch.device(budget.device).type] // max(per_instance, 1))
             together = rest[:places]
             share = None if budget.seconds is None else max(clock.left, 0.0) * len(together) / len(rest)
-            found += self._run(together, Budget(share, budget.steps, budget.device), seed)
+            found += self._run(together, replace(budget, seconds=share), seed)
         return found
 
     @torch.no_grad()
     def _run(self, instances: Sequence[Instance], budget: Budget, seed: int) -> list[Result]:
         clock = Clock(budget.seconds)
         steps = STEPS if budget.steps is None and budget.seconds is None else budget.steps
-        batch = collate(instances, self.chains).to(budget.device)
+        batch = collate(instances, budget.chains or self.chains).to(budget.device)
         noise = GeneratorNoise(torch.Generator(budget.device).manual_seed(seed))
         classes = classes_of(instances, batch)
         everyone = Conditionals(batch, torch.arange(batch.groups * batch.variables, device=batch.device))

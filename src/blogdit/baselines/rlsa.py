@@ -8,7 +8,7 @@ linearly to 0 over the steps, or over the seconds where these are the budget. Ea
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -56,7 +56,7 @@ class Rlsa(System):
     summary = f"regularised Langevin simulated annealing, {CHAINS} chains"
     problems = PROBLEMS
     batched = True
-    counts_steps = False  # it has published numbers of steps of its own
+    counts = "own steps"
 
     def __init__(self, chains: int = CHAINS):
         self.chains = chains
@@ -145,9 +145,15 @@ class _Batch:
 
 @torch.no_grad()
 def anneal(
-    forms: Sequence[Qubo], settings: Settings, seed: int, clock: Clock, device: str = "cpu"
+    forms: Sequence[Qubo],
+    settings: Settings,
+    seed: int,
+    clock: Clock,
+    device: str = "cpu",
+    watch: Callable[[Tensor], None] | None = None,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Best energies (B, chains) and bits (B, N, chains) of all chains, and the steps taken."""
+    """Best energies (B, chains) and bits (B, N, chains) of all chains, and the steps taken. `watch` is called with the
+    state (B, N, chains) before the first and after each step."""
     batch = _Batch(forms, device)
     random = torch.Generator(device).manual_seed(seed)
     shape = (batch.size, batch.bits, settings.chains)
@@ -163,6 +169,8 @@ def anneal(
     best, best_energy = x.clone(), torch.full((batch.size, settings.chains), float("inf"), device=device)
     step = 0
     while True:
+        if watch is not None:
+            watch(x)
         slope = batch.gradient(x)
         energy = batch.energy(x, slope)
         better = energy < best_energy

@@ -1,0 +1,207 @@
+"""blogdit and its variants as systems beside the baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from blogdit.api import bundled_models, load, solver_for
+from blogdit.baselines import Budget, System, system, systems
+from blogdit.baselines.base import Clock
+from blogdit.blocks import Schedule, decode
+from blogdit.chain import reverse_step
+from blogdit.checkpoint import Model
+from blogdit.constraints import IntArray
+from blogdit.crew import Crew, Job, shape_of
+from blogdit.csp import Instance
+from blogdit.denoiser import in_bfloat16
+from blogdit.energy import energy, one_hot
+from blogdit.errors import InputError
+from blogdit.result import Result
+from blogdit.solver import Solver
+
+Models = Mapping[tuple[str, str], Path]  # (system, problem) -> file
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Which weights a variant of blogdit uses, and how it differs in solving."""
+
+    summary: str
+    suffix: str = ""  # of the bundled model, after the name of the problem
+    options: Mapping[str, Any] | None = None
+    last_step: bool = False
+
+
+VARIANTS = {
+    "blogdit": Variant("blogdit, as the model's card recommends"),
+    "blogdit-last-step": Variant("blogdit, judged by its last step only", last_step=True),
+    "blogdit-random-blocks": Variant("the same weights, blocks chosen at random", options={"block": "random"}),
+    "blogdit-no-entropy": Variant("trained without the entropy term", "-no-entropy"),
+    "dit": Variant("trained and run on all variables at every step (rho = 1)", "-dit", {"block": "all"}),
+}
+
+
+def known() -> list[str]:
+    return [*VARIANTS, *systems()]
+
+
+def make(name: str, models: Models, options: Mapping[str, Any] | None = None) -> System:
+    """A system by name: a variant of blogdit, or a baseline."""
+    if name in VARIANTS:
+        return Blogdit(name, _weights(name, models), **(options or {}))
+    try:
+        return system(name)
+    except ValueError:
+        raise InputError(f"unknown system {name!r}; expected some of {', '.join(known())}") from None
+
+
+def named_models(pairs: Iterable[str]) -> dict[tuple[str, str], Path]:
+    """`NAME=PATH` arguments; the problem is written in the model."""
+    found = {}
+    for pair in pairs:
+        name, equals, path = pair.partition("=")
+        if not equals or name not in VARIANTS:
+            raise InputError(f"expected --model NAME=PATH with NAME one of {', '.join(VARIANTS)}, got {pair!r}")
+        found[name, load(path).problem] = Path(path)
+    return found
+
+
+def _weights(name: str, models: Models) -> dict[str, Path]:
+    """The model of each problem: one that was named, else a bundled one. A variant with blogdit's weights takes those
+    that were named for blogdit."""
+    variant = VARIANTS[name]
+    names = {path.stem: path for path in bundled_models().values()}
+    bundled = {stem.removesuffix(variant.suffix): path for stem, path in names.items() if stem.endswith(variant.suffix)}
+    found = {problem: path for problem, path in bundled.items() if "-" not in problem}
+    for owner in ("blogdit", name) if not variant.suffix else (name,):
+        found |= {problem: path for (of, problem), path in models.items() if of == owner}
+    return found
+
+
+@cache
+def _model(path: Path) -> Model:
+    return load(path)
+
+
+class Blogdit(System):
+    """A model on all instances at the same time; without a step limit each has the seconds of the call."""
+
+    counts = "steps"
+    batched = True
+
+    def __init__(
+        self, name: str, weights: Mapping[str, Path], rho_max: float | None = None, rho_min: float | None = None
+    ):
+        self.name, self.weights = name, weights
+        self.variant = VARIANTS[name]
+        self.summary = self.variant.summary
+        self.problems = tuple(weights)
+        self.rates = None if rho_max is None or rho_min is None else Schedule(rho_max, rho_min)
+
+    def supports(self, instance: Instance) -> bool:
+        return instance.problem in self.weights
+
+    def _solver(self, instance: Instance, budget: Budget, seed: int, **options: Any) -> Solver:
+        model = _model(self.weights[instance.problem])
+        if self.rates is not None:
+            model = replace(model, chain=replace(model.chain, schedule=self.rates))
+        chosen = {
+            "steps": budget.steps,
+            "time_limit": budget.seconds,
+            "total_time": budget.seconds,
+            "chains": budget.chains,
+            "seed": seed,
+            **(self.variant.options or {}),
+            **options,
+        }
+        return solver_for(instance, model, budget.device, **{k: v for k, v in chosen.items() if v is not None})
+
+    def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result:
+        return self.solve_many([instance], budget, seed)[0]
+
+    def solve_many(self, instances: Sequence[Instance], budget: Budget, seed: int = 0) -> list[Result]:
+        found: dict[int, Result] = {}
+        for places, share in _groups(instances, budget):
+            together = [instances[place] for place in places]
+            solver = self._solver(together[0], share, seed, batch_size=len(together))
+            if self.variant.last_step:
+                found |= dict(zip(places, last_states(solver, together), strict=True))
+            else:
+                found |= {places[index]: result for index, result in solver.results(together)}
+        nothing = ((place, Result(one, one.given_values, seed=seed)) for place, one in enumerate(instances))
+        return [found.get(place, empty) for place, empty in nothing]
+
+    def solve_runs(
+        self, instances: Sequence[Instance], budget: Budget, seed: int = 0, runs: int = 1
+    ) -> list[list[Result]]:
+        """One chain for each run, all at the same time; the best state of each chain, not polished."""
+        found: dict[int, list[Result]] = {}
+        for places, share in _groups(instances, replace(budget, chains=runs)):
+            together = [instances[place] for place in places]
+            solver = self._solver(together[0], share, seed, batch_size=len(together), polish=False)
+            found |= dict(zip(places, best_of_chains(solver, together), strict=True))
+        return [found[place] for place in range(len(instances))]
+
+
+def _groups(instances: Sequence[Instance], budget: Budget) -> Iterable[tuple[list[int], Budget]]:
+    """Places of instances that fit one batch (the solver takes shapes one after the other), with their seconds."""
+    shapes: dict[tuple[int, int], list[int]] = {}
+    for place, instance in enumerate(instances):
+        shapes.setdefault(shape_of(instance), []).append(place)
+    for places in shapes.values():
+        part = None if budget.seconds is None else budget.seconds * len(places) / len(instances)
+        yield places, replace(budget, seconds=part)
+
+
+def best_of_chains(solver: Solver, instances: Sequence[Instance]) -> list[list[Result]]:
+    """The state with the lowest energy of every chain."""
+    clock = Clock(None)
+    chains = solver.options.chains
+    lowest = torch.full((len(instances), chains), float("inf"), dtype=torch.float64)
+    states: list[list[IntArray]] = [[one.given_values] * chains for one in instances]
+
+    def watch() -> None:
+        crew = solver.crew
+        assert crew is not None
+        values = decode(crew.logits, crew.batch)
+        total = energy(one_hot(values, crew.batch).double(), crew.batch).view(chains, -1).cpu()
+        by_instance = crew.batch.per_instance(values).cpu().numpy()
+        for place, job in enumerate(crew.jobs):
+            for chain in (total[:, place] < lowest[job.index]).nonzero()[:, 0].tolist():
+                lowest[job.index, chain] = total[chain, place]
+                states[job.index][chain] = by_instance[chain, place, : job.instance.size].copy()
+
+    solver.on_step = watch
+    steps = {index: result.steps for index, result in solver.results(instances)}
+    return [
+        [Result(one, values, steps.get(place, 0), clock.spent, solver.options.seed) for values in states[place]]
+        for place, one in enumerate(instances)
+    ]
+
+
+@torch.no_grad()
+def last_states(solver: Solver, instances: Sequence[Instance]) -> list[Result]:
+    """Where the first chain of each instance is after all steps, solved before or not; the block schedule runs in
+    plain cycles."""
+    clock, options, model = Clock(None), solver.options, solver.model
+    steps = options.steps or 0
+    crew = Crew.enter([Job(place, one) for place, one in enumerate(instances)], model, 1, options.seed, solver.device)
+    crew = crew.prepare(model, options.block, options.seed)
+    denoise: Callable[..., Any] = in_bfloat16(model.denoiser) if solver.device.type == "cuda" else model.denoiser
+    for step in range(steps):
+        progress = torch.full((1, len(instances), 1), step % options.cycle / max(options.cycle - 1, 1))
+        crew.redraw_codes()
+        block = crew.selector.draw(crew.logits, model.chain.schedule.rate(progress.to(solver.device)), crew.noise)
+        moved = reverse_step(denoise, crew.context, crew.batch, crew.logits, block, model.chain, crew.noise)
+        crew.logits = moved.logits
+    values = crew.batch.per_instance(decode(crew.logits, crew.batch))[0].cpu().numpy()
+    return [
+        Result(one, values[place, : one.size], steps, clock.spent, options.seed, model.name)
+        for place, one in enumerate(instances)
+    ]

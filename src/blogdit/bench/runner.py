@@ -1,0 +1,239 @@
+"""Runs a suite: every entrant on every case, records as they come, then a table and a figure from the records."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from blogdit import datasets
+from blogdit.baselines import Budget, System
+from blogdit.bench.own import Blogdit, Models, make
+from blogdit.bench.records import TABLE, Record, RecordFile, commit, device_name
+from blogdit.bench.suites import SUITES, Case, Entrant, Suite
+from blogdit.csp import Instance
+from blogdit.errors import InputError
+from blogdit.result import Result
+from blogdit.runtime import resolve_device
+
+TOGETHER = {"cpu": 16, "cuda": 1024}  # instances of one call to a system that solves them at the same time
+Tell = Callable[[str, "Work | None"], None]  # a message, and how far the suite is
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run a suite. What is None comes from the suite's protocol."""
+
+    data: Path | None = None
+    systems: tuple[str, ...] | None = None
+    cases: tuple[str, ...] | None = None
+    limit: int | None = None
+    seconds: float | None = None
+    steps: int | None = None
+    device: str = "cpu"
+    workers: int = 1
+    seed: int = 0
+    quick: bool = False
+
+    def case(self, case: Case) -> Case:
+        """The case with what was asked for; seconds alone turn a protocol of steps into one of time."""
+        if self.seconds is not None or self.steps is not None:
+            case = replace(case, seconds=self.seconds or case.seconds, steps=self.steps)
+        counts = [n for n in (case.count, self.limit) if n is not None]
+        return replace(case, count=min(counts, default=None))
+
+
+@dataclass
+class Cell:
+    """One entrant on one case: what is left to do."""
+
+    case: Case
+    entrant: Entrant
+    system: System
+    waiting: list[Instance]
+    seconds: float = 0.0  # measured so far
+    done: int = 0
+
+    def expected(self) -> float:
+        """Seconds for what is left: as measured, or else at most what the budget allows."""
+        each = self.seconds / self.done if self.done else self.case.seconds
+        return each * len(self.waiting)
+
+
+@dataclass
+class Work:
+    """All cells of a suite."""
+
+    cells: list[Cell]
+    total: int
+    done: int = 0
+
+    def time_left(self) -> float:
+        return sum(cell.expected() for cell in self.cells)
+
+
+def find_suite(name: str) -> Suite:
+    try:
+        return SUITES[name]
+    except KeyError:
+        raise InputError(f"unknown suite {name!r}; expected quick or one of {', '.join(SUITES)}") from None
+
+
+def run_suite(suite: Suite, out: Path, options: Options, models: Models, tell: Tell) -> list[Record]:
+    """Go on with a suite until it is complete; returns all its records."""
+    from blogdit.bench.tables import write_report
+
+    options = replace(options, device=str(resolve_device(options.device)))
+    cases = _cases(suite, options)
+    if options.quick:
+        suite = replace(suite, runs=min(suite.runs, 4), published=False)
+    entrants = _entrants(suite, options)
+    file = RecordFile(out, _settings(suite, options, models))
+    if suite.table == "trajectory":
+        from blogdit.bench.trajectory import collect
+
+        collect(suite, cases[0], entrants, file, options, models, tell)
+    else:
+        work = plan(suite, cases, entrants, file.records, options, models, tell)
+        try:
+            for records in perform(suite, work, options, tell):
+                file.append(records)
+        finally:
+            file.write_csv()
+    file.write_csv()
+    write_report(replace(suite, cases=tuple(cases)), entrants, file.records, out)
+    tell(f"{suite.name}: {len(file.records)} records, see {out / TABLE}", None)
+    return file.records
+
+
+def _cases(suite: Suite, options: Options) -> list[Case]:
+    offered = suite.quick if options.quick else suite.cases
+    names = [case.name for case in offered]
+    unknown = [name for name in options.cases or () if name not in names]
+    if unknown:
+        raise InputError(f"{suite.name} has no case {unknown[0]!r}; expected some of {', '.join(names)}")
+    return [options.case(case) for case in offered if options.cases is None or case.name in options.cases]
+
+
+def _settings(suite: Suite, options: Options, models: Models) -> dict[str, Any]:
+    kept = {key: value for key, value in asdict(options).items() if key not in ("data", "systems", "cases")}
+    named = {f"{name}/{problem}": path.name for (name, problem), path in models.items()}
+    return {"suite": suite.name, **kept, "models": named}
+
+
+def _entrants(suite: Suite, options: Options) -> list[Entrant]:
+    """Those of the suite; if systems are named, these only, and also ones that are not in the suite."""
+    if options.systems is None:
+        return list(suite.entrants)
+    rows = [entrant for entrant in suite.entrants if {entrant.label, entrant.system} & set(options.systems)]
+    present = {name for entrant in rows for name in (entrant.label, entrant.system)}
+    return rows + [Entrant(name, name) for name in options.systems if name not in present]
+
+
+def plan(
+    suite: Suite,
+    cases: Sequence[Case],
+    entrants: Sequence[Entrant],
+    records: Sequence[Record],
+    options: Options,
+    models: Models,
+    tell: Tell,
+) -> Work:
+    """What is left to do after the records that are there."""
+    there = {(record["case"], record["system"], record["instance"]) for record in records}
+    cells, total = [], 0
+    absent: dict[str, list[str]] = {}
+    made = {entrant.label: make(entrant.system, models, entrant.options) for entrant in entrants}
+    for case in cases:
+        instances = datasets.load(case.split, options.data, case.count)
+        for entrant in entrants:
+            system = made[entrant.label]
+            reason = system.missing() or _misfit(system, instances[0])
+            if reason is not None:
+                absent.setdefault(reason, []).append(f"{entrant.label} on {case.name}")
+                continue
+            waiting = [one for one in instances if (case.name, entrant.label, one.name) not in there]
+            total += len(instances)
+            cells.append(Cell(case, entrant, system, waiting))
+    for reason, left_out in absent.items():
+        tell(f"{suite.name}: {reason}; left out: {', '.join(left_out)}", None)
+    return Work(cells, total, total - sum(len(cell.waiting) for cell in cells))
+
+
+def _misfit(system: System, instance: Instance) -> str | None:
+    if system.supports(instance):
+        return None
+    if isinstance(system, Blogdit):
+        return f"no model of {system.name} for {instance.problem} (expected --model {system.name}=PATH)"
+    return f"{system.name} does not solve {instance.problem}"
+
+
+def perform(suite: Suite, work: Work, options: Options, tell: Tell) -> Iterator[list[Record]]:
+    """Solve what is left, one call at a time; yields the records of each call."""
+    facts = {"device": device_name(options.device), "workers": options.workers, "commit": commit()}
+    for cell in work.cells:
+        best_known = datasets.best_known(cell.case.split, options.data)
+        while cell.waiting:
+            together = _next_call(cell, options)
+            budget = _budget(cell, together, options)
+            began = time.monotonic()
+            results = _solve(cell.system, together, budget, options.seed, suite.runs)
+            spent = time.monotonic() - began
+            shared = {
+                **{"suite": suite.name, "case": cell.case.name, "system": cell.entrant.label},
+                **{"call_seconds": round(spent, 6), "batch": len(together), "seconds": round(spent / len(together), 6)},
+                **{"budget_seconds": budget.seconds, "budget_steps": budget.steps, **facts},
+            }
+            del cell.waiting[: len(together)]
+            cell.done += len(together)
+            cell.seconds += spent
+            work.done += len(together)
+            yield [
+                {**_result(result), **shared, "run": run, "best_known": best_known.get(result.instance.name)}
+                for runs in results
+                for run, result in enumerate(runs)
+            ]
+            tell(f"{suite.name}, {cell.case.name}, {cell.entrant.label}", work)
+
+
+def _next_call(cell: Cell, options: Options) -> list[Instance]:
+    """As many instances as may share a call; in a stretch, those of one size."""
+    if not cell.system.batched:
+        return cell.waiting[:1]
+    if cell.case.stretch and cell.case.steps is None:
+        if options.device == "cpu":
+            return cell.waiting[:1]
+        first = cell.waiting[0].size
+        same = [instance for instance in cell.waiting if instance.size == first]
+        cell.waiting = same + [instance for instance in cell.waiting if instance.size != first]
+        return same
+    return cell.waiting[: TOGETHER[options.device]]
+
+
+def _budget(cell: Cell, together: Sequence[Instance], options: Options) -> Budget:
+    case, counts = cell.case, cell.system.counts
+    shared = Budget(device=options.device, workers=options.workers, chains=case.chains)
+    if case.steps is not None and counts != "seconds":
+        return replace(shared, steps=case.steps if counts == "steps" or options.quick else None)
+    return replace(shared, seconds=case.seconds * (1 if case.stretch else len(together)))
+
+
+def _solve(system: System, together: Sequence[Instance], budget: Budget, seed: int, runs: int) -> list[list[Result]]:
+    if runs > 1:
+        return system.solve_runs(together, budget, seed, runs)
+    return [[result] for result in system.solve_many(together, budget, seed)]
+
+
+def _result(result: Result) -> Record:
+    found = result.record()
+    return {
+        **{
+            name: found[name]
+            for name in ("instance", "problem", "status", "objective", "raw_objective", "steps", "seed")
+        },
+        "violated": found["violations"],
+        "verdict": "valid" if result.verdict.satisfied else "invalid",
+        "model": found["model"],
+    }

@@ -1,0 +1,193 @@
+"""What is compared with what: a suite is one entry of SUITES.
+
+A suite has cases (columns: a set of instances, a budget, a metric) and entrants (rows: a system with options). `quick`
+are small cases on generated instances that a CPU does in seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from blogdit.bench.statistics import Metric
+
+
+@dataclass(frozen=True)
+class Case:
+    """A column. Systems that count steps get `steps`, if there are any; all others `seconds` for an instance."""
+
+    name: str
+    split: str
+    metric: Metric
+    seconds: float
+    steps: int | None = None
+    count: int | None = None  # at most so many instances
+    stretch: bool = False  # all graphs of one size may share one stretch of `seconds`, on a GPU
+    chains: int | None = None
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A row."""
+
+    label: str
+    system: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Suite:
+    name: str
+    title: str
+    cases: tuple[Case, ...]
+    quick: tuple[Case, ...]
+    entrants: tuple[Entrant, ...]
+    runs: int = 1  # independent runs on each instance
+    table: Literal["systems", "cost", "instances", "trajectory"] = "systems"
+    figure: Literal["bars", "lines", "cost", "instances", "trajectory"] = "bars"
+    notes: str = ""
+    published: bool = True  # show published numbers beside ours
+
+
+def _entrants(*names: str) -> tuple[Entrant, ...]:
+    return tuple(Entrant(name, name) for name in names)
+
+
+OWN = ("blogdit", "dit")
+HARD_SUDOKU = Case("Sudoku hard", "rrn-valid", "solved", seconds=10, steps=2000, count=2000)
+COLORING = (
+    Case("k=5 n=50", "coloring-5-50", "solved", seconds=10),
+    Case("k=5 n=100", "coloring-5-100", "solved", seconds=10),
+    Case("k=10 n=100", "coloring-10-100", "solved", seconds=10),
+    Case("k=10 n=200", "coloring-10-200", "solved", seconds=10),
+)
+MIS = (
+    Case("RB-small", "rb-small", "objective", seconds=10, steps=1000),
+    Case("RB-large", "rb-large", "objective", seconds=20, steps=1000),
+)
+MAXCUT = {
+    name: Case(name, f"gset-{split}", "gap", seconds=180, stretch=True, chains=20)
+    for name, split in (("800", "800"), ("1K", "1k"), ("2K", "2k"), (">=3K", "3k"))
+}
+MAXCUT_800 = Case("MaxCut 800", "gset-800", "gap", seconds=180, stretch=True, chains=20)
+MAXCUT_2K = Case("MaxCut 2K", "gset-2k", "gap", seconds=180, stretch=True, chains=20)
+
+QUICK_SUDOKU = Case("31-42 givens", "sudoku-31-42", "solved", seconds=0.5, steps=50, count=6)
+QUICK_COLORING = Case("k=5 n=50", "coloring-5-50", "solved", seconds=0.5, count=8)
+QUICK_MIS = Case("RB-small", "rb-small", "objective", seconds=0.5, steps=30, count=4)
+QUICK_MAXCUT = Case("G(50, p)", "maxcut-50", "objective", seconds=0.5, count=4, chains=4)
+QUICK = (QUICK_SUDOKU, QUICK_COLORING, QUICK_MIS, QUICK_MAXCUT)
+
+RATES = (
+    *((0.3, 0.1), (0.5, 0.1), (0.5, 0.3), (0.7, 0.1), (0.7, 0.3)),
+    *((0.7, 0.5), (0.9, 0.1), (0.9, 0.3), (0.9, 0.5), (0.9, 0.7)),
+)
+STEPS = (25, 50, 100, 200, 500, 1000, 2000)
+
+
+def _steps(split: str, metric: Metric, numbers: tuple[int, ...], count: int) -> tuple[Case, ...]:
+    return tuple(Case(str(n), split, metric, seconds=10, steps=n, count=count) for n in numbers)
+
+
+SUITES = {
+    suite.name: suite
+    for suite in (
+        Suite(
+            "sudoku",
+            "Sudoku: puzzles solved, per cent",
+            (
+                Case("easy", "satnet-test", "solved", seconds=10, steps=2000),
+                Case("hard", "rrn-valid", "solved", seconds=10, steps=2000),
+            ),
+            (QUICK_SUDOKU, Case("24-27 givens", "sudoku-24-27", "solved", seconds=0.5, steps=50, count=6)),
+            _entrants("blogdit", "blogdit-last-step", "dit", "gibbs", "rlsa", "cp-sat", "feasibility-jump"),
+            notes="The published hard column is on the RRN test split, ours on its validation split. CP-SAT's "
+            "presolve alone solves most puzzles, also for feasibility-jump.",
+        ),
+        Suite(
+            "coloring",
+            "Graph colouring: instances solved, per cent",
+            COLORING,
+            (QUICK_COLORING, Case("k=10 n=100", "coloring-10-100", "solved", seconds=0.5, count=4)),
+            _entrants(*OWN, "gibbs", "rlsa", "cp-sat", "feasibility-jump", "greedy", "greedy-dsatur"),
+            notes="The published numbers are on other instances, which are not public: compare systems within the "
+            "live columns, never a live column with a published one. Many instances have no solution.",
+        ),
+        Suite(
+            "maxcut",
+            "MaxCut: mean gap to the best known cut",
+            tuple(MAXCUT.values()),
+            (QUICK_MAXCUT, Case("G(200, p)", "maxcut-200", "objective", seconds=0.5, count=3, chains=4)),
+            _entrants(*OWN, "gibbs", "rlsa", "annealing", "tabu", "cp-sat", "feasibility-jump", "greedy"),
+        ),
+        Suite(
+            "mis",
+            "Maximum independent set: mean size",
+            MIS,
+            (QUICK_MIS,),
+            _entrants(*OWN, "gibbs", "rlsa", "annealing", "tabu", "cp-sat", "feasibility-jump", "greedy"),
+            notes="Samplers take 1,000 steps (annealing: sweeps), RLSA its published 300 or 500; the others 10 or 20 "
+            "seconds. The second table has what that took.",
+        ),
+        Suite(
+            "ablations",
+            "Ablations: what blogdit's parts add",
+            (HARD_SUDOKU, COLORING[1], COLORING[3], *MIS, MAXCUT_800, MAXCUT_2K),
+            QUICK,
+            _entrants("blogdit", "blogdit-random-blocks", "blogdit-no-entropy", "dit", "gibbs"),
+        ),
+        Suite(
+            "block-rates",
+            "Block rates rho_max to rho_min: mean size of independent sets",
+            MIS,
+            (QUICK_MIS,),
+            tuple(Entrant(f"{a} to {b}", "blogdit", {"rho_max": a, "rho_min": b}) for a, b in RATES),
+            notes="One model; the rates differ in solving only.",
+        ),
+        Suite(
+            "steps",
+            "Hard Sudoku: puzzles solved, per cent, by number of steps",
+            _steps("rrn-valid", "solved", STEPS, 2000),
+            _steps("sudoku-31-42", "solved", (5, 10, 20, 40), 6),
+            _entrants(*OWN, "gibbs"),
+            figure="lines",
+        ),
+        Suite(
+            "cost",
+            "Cost: seconds per instance, and steps of all instances together per second",
+            (
+                Case("Sudoku hard", "rrn-valid", "solved", seconds=10, steps=2000, count=1024),
+                Case("k=5 n=100", "coloring-5-100", "solved", seconds=10, steps=2000, count=64),
+                Case("RB-small", "rb-small", "objective", seconds=10, steps=1000, count=64),
+                Case("RB-large", "rb-large", "objective", seconds=20, steps=1000, count=32),
+                Case("MaxCut 800", "gset-800", "gap", seconds=10, stretch=True, chains=20),
+                Case("MaxCut 2K", "gset-2k", "gap", seconds=10, stretch=True, chains=20),
+            ),
+            QUICK,
+            _entrants(*OWN, "gibbs", "rlsa", "cp-sat"),
+            table="cost",
+            figure="cost",
+        ),
+        Suite(
+            "per-instance",
+            "MaxCut: mean and standard deviation over 20 chains",
+            tuple(MAXCUT.values()),
+            (QUICK_MAXCUT,),
+            _entrants("blogdit", "blogdit-random-blocks", "blogdit-no-entropy", "rlsa"),
+            runs=20,
+            table="instances",
+            figure="instances",
+            notes="The best cut of each single chain: of blogdit without polish, of RLSA with its descent.",
+        ),
+        Suite(
+            "trajectory",
+            "Paths through the space of assignments of one Sudoku",
+            (Case("rrn-valid", "rrn-valid", "solved", seconds=60, steps=2000),),
+            (Case("31-42 givens", "sudoku-31-42", "solved", seconds=5, steps=200),),
+            _entrants("blogdit", "rlsa"),
+            table="trajectory",
+            figure="trajectory",
+        ),
+    )
+}

@@ -1,0 +1,204 @@
+"""Markdown tables from records. Published numbers stand in columns of their own, marked as such."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from blogdit import datasets
+from blogdit.bench.records import FIGURE, TABLE, Record
+from blogdit.bench.statistics import COVERED, Mean, mean, worth
+from blogdit.bench.suites import Case, Entrant, Suite
+
+NOTHING = "-"
+ARROWS = {"solved": "↑", "objective": "↑", "gap": "↓"}
+MEANINGS = {
+    "solved": "per cent of instances with a valid answer",
+    "objective": "mean objective of valid answers; an invalid one counts 0",
+    "gap": "mean of best known less found",
+}
+
+
+@cache
+def published() -> dict[str, dict[str, dict[str, Any]]]:
+    """Suite, system, case -> number."""
+    return tomllib.loads((Path(__file__).parent / "published.toml").read_text())
+
+
+def write_report(suite: Suite, entrants: Sequence[Entrant], records: Sequence[Record], out: Path) -> None:
+    """The table and the figure of a suite, from its records."""
+    text = f"## {suite.title}\n\n{table(suite, entrants, records)}\n{footer(suite, records)}"
+    (out / TABLE).write_text(text)
+    if records:
+        from blogdit.plots import draw
+
+        draw(suite, records, out / FIGURE)
+
+
+def table(suite: Suite, entrants: Sequence[Entrant], records: Sequence[Record]) -> str:
+    labels = list(dict.fromkeys([*(e.label for e in entrants), *(str(r["system"]) for r in records)]))
+    return TABLES[suite.table](suite, labels, records)
+
+
+def _select(records: Sequence[Record], case: Case, label: str) -> list[Record]:
+    return [record for record in records if record["case"] == case.name and record["system"] == label]
+
+
+def measured(records: Sequence[Record], case: Case, label: str) -> Mean | None:
+    """The metric of a case for a system, over its instances (runs of one instance are averaged first)."""
+    by_instance: dict[str, list[float]] = {}
+    for record in _select(records, case, label):
+        by_instance.setdefault(record["instance"], []).append(worth(record, case.metric))
+    return mean([float(np.mean(runs)) for runs in by_instance.values()]) if by_instance else None
+
+
+def timed(records: Sequence[Record], case: Case, label: str) -> Mean | None:
+    """Seconds per instance."""
+    chosen = [record["seconds"] for record in _select(records, case, label) if not record["run"]]
+    return mean(chosen) if chosen else None
+
+
+def steps_per_second(records: Sequence[Record], case: Case, label: str) -> float | None:
+    """Steps of all instances together in a second of wall-clock."""
+    chosen = [record for record in _select(records, case, label) if not record["run"]]
+    steps, seconds = sum(r["steps"] for r in chosen), sum(r["seconds"] for r in chosen)
+    return steps / seconds if steps and seconds else None
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if abs(value) < 1 else f"{value:.2f}"
+
+
+def _cell(found: Mean | None, best: bool = False) -> str:
+    if found is None:
+        return NOTHING
+    value = f"**{_number(found.value)}**" if best else _number(found.value)
+    return f"{value} [{_number(found.low)}, {_number(found.high)}]"
+
+
+def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def _published(suite: Suite, cases: Sequence[Case]) -> tuple[list[Case], dict[str, dict[str, Any]]]:
+    """The cases that have published numbers, and these numbers."""
+    numbers = published().get(suite.name, {}) if suite.published else {}
+    return [case for case in cases if any(case.name in row for row in numbers.values())], numbers
+
+
+def _by_system(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> str:
+    known, numbers = _published(suite, suite.cases)
+    best = {}
+    for case in suite.cases:
+        found = {label: m.value for label in labels if (m := measured(records, case, label)) is not None}
+        best[case.name] = (min if case.metric == "gap" else max)(found.values(), default=None)
+    header = [
+        "system",
+        *(f"{c.name} {ARROWS[c.metric]}" for c in suite.cases),
+        *(f"{c.name}, published" for c in known),
+    ]
+    rows = []
+    for label in [*labels, *(name for name in numbers if known and name not in labels)]:
+        cells = []
+        for case in suite.cases:
+            m = measured(records, case, label)
+            cells.append(_cell(m, m is not None and m.value == best[case.name]))
+        shown = [numbers.get(label, {}).get(case.name) for case in known]
+        rows.append([label, *cells, *(NOTHING if value is None else f"{value:g}" for value in shown)])
+    spent = [[label, *(_cell(timed(records, case, label)) for case in suite.cases)] for label in labels]
+    seconds = _markdown(["seconds per instance", *(case.name for case in suite.cases)], spent)
+    return f"{_markdown(header, rows)}\n{seconds}"
+
+
+def _by_cost(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> str:
+    known, numbers = _published(suite, suite.cases)
+    header = ["system"]
+    for case in suite.cases:
+        header += [f"{case.name}: seconds ↓", f"{case.name}: steps/s"]
+    shown = [(case, unit) for case in known for unit in ("seconds", "steps/s")]
+    shown = [(c, unit) for c, unit in shown if any(unit in row.get(c.name, {}) for row in numbers.values())]
+    header += [f"{case.name}: {unit}, published" for case, unit in shown]
+    rows = []
+    for label in labels:
+        row = [label]
+        for case in suite.cases:
+            rate = steps_per_second(records, case, label)
+            row += [_cell(timed(records, case, label)), NOTHING if rate is None else f"{rate:.0f}"]
+        values = [numbers.get(label, {}).get(case.name, {}).get(unit) for case, unit in shown]
+        rows.append([*row, *(NOTHING if value is None else f"{value:g}" for value in values)])
+    return _markdown(header, rows)
+
+
+def _by_instance(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> str:
+    numbers = published().get(suite.name, {}) if suite.published else {}
+    instances = list(dict.fromkeys((record["case"], record["instance"]) for record in records))
+    named = [label for label in labels if any(name in numbers.get(label, {}) for _, name in instances)]
+    header = ["graph", "best known", *(f"{label}: mean ± sd [CI], best" for label in labels)]
+    header += [f"{label}, published" for label in named]
+    rows = []
+    for case, name in instances:
+        of = [record for record in records if record["case"] == case and record["instance"] == name]
+        best_known = next((record["best_known"] for record in of if record["best_known"] is not None), None)
+        row = [name, NOTHING if best_known is None else f"{best_known:g}"]
+        for label in labels:
+            values = [worth(record, "objective") for record in of if record["system"] == label]
+            if not values:
+                row.append(NOTHING)
+                continue
+            m = mean(values)
+            row.append(f"{m.value:.1f} ± {np.std(values):.1f} [{m.low:.1f}, {m.high:.1f}], {max(values):g}")
+        for label in named:
+            pair = numbers[label].get(name)
+            row.append(NOTHING if pair is None else f"{pair[0]:g} ± {pair[1]:g}")
+        rows.append(row)
+    return _markdown(header, rows)
+
+
+def _by_trajectory(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> str:
+    rows = []
+    for label in labels:
+        path = [record for record in records if record["system"] == label and record["kind"] == "path"]
+        if path:
+            right = [record["share_right"] for record in path]
+            first = next((str(record["step"]) for record in path if record["violated"] == 0), NOTHING)
+            rows.append([label, str(path[-1]["step"]), first, f"{100 * max(right):.1f}", f"{100 * right[-1]:.1f}"])
+    return _markdown(["system", "steps", "solved at step", "most cells right, %", "cells right at the end, %"], rows)
+
+
+TABLES: dict[str, Callable[[Suite, Sequence[str], Sequence[Record]], str]] = {
+    "systems": _by_system,
+    "cost": _by_cost,
+    "instances": _by_instance,
+    "trajectory": _by_trajectory,
+}
+
+
+def footer(suite: Suite, records: Sequence[Record]) -> str:
+    """How the numbers came about: instances, budgets, machine, commit."""
+    lines = []
+    for case in suite.cases:
+        counts = {len({r["instance"] for r in _select(records, case, str(label))}) for label in _systems(records)}
+        seen = sorted(counts - {0})
+        many = "" if not seen else f"; {seen[-1]} instances" + (f", some systems {seen[0]}" if len(seen) > 1 else "")
+        budget = f"{case.seconds:g} s" + (f" or {case.steps} steps" if case.steps is not None else "")
+        metric = MEANINGS[case.metric]
+        lines.append(f"- {case.name}: {datasets.split_named(case.split).summary}{many}; {budget} each; {metric}.")
+    facts = {
+        name: sorted({str(r[name]) for r in records if name in r}) for name in ("device", "workers", "commit", "seed")
+    }
+    lines.append("- " + "; ".join(f"{name} {', '.join(values)}" for name, values in facts.items() if values) + ".")
+    lines.append(
+        f"- Brackets: {COVERED} % bootstrap intervals of the mean. Every answer was checked by the same verifier."
+    )
+    lines += [f"- {suite.notes}"] if suite.notes else []
+    return "\n".join(lines) + "\n"
+
+
+def _systems(records: Sequence[Record]) -> list[str]:
+    return list(dict.fromkeys(str(record["system"]) for record in records))

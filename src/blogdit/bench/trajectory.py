@@ -1,0 +1,151 @@
+"""Paths of blogdit and RLSA on one Sudoku, in a plane (Appendix J of the paper).
+
+States are the unfixed cells' probabilities of each digit. The plane is spanned by the first two principal components
+of a cloud that does not depend on the systems: random assignments, and the solution with a random share of its cells
+replaced. The plane shows broad differences; it is not the energy landscape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from blogdit import datasets
+from blogdit.api import solver_for
+from blogdit.baselines import Budget, system
+from blogdit.baselines.base import Clock
+from blogdit.baselines.qubo import qubo
+from blogdit.baselines.rlsa import anneal, settings_for
+from blogdit.bench.own import VARIANTS, Blogdit, Models, make
+from blogdit.bench.records import Record, RecordFile, commit, device_name
+from blogdit.bench.runner import Options, Tell
+from blogdit.bench.suites import Case, Entrant, Suite
+from blogdit.constraints import IntArray
+from blogdit.csp import Instance
+from blogdit.errors import InputError
+
+CLOUD = 1000
+MOST_POINTS = 500  # of one path in the records
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Plane:
+    """The first two principal components of a cloud of states."""
+
+    centre: Floats
+    axes: Floats  # (2, values of all unfixed cells)
+
+    @classmethod
+    def fit(cls, cloud: Floats) -> Plane:
+        centre = cloud.mean(0)
+        _, _, axes = np.linalg.svd(cloud - centre, full_matrices=False)
+        return cls(centre, axes[:2])
+
+    def place(self, states: Floats) -> Floats:
+        return (states - self.centre) @ self.axes.T
+
+
+def background(instance: Instance, solution: IntArray, rng: np.random.Generator) -> IntArray:
+    """(CLOUD, n): half random assignments, half solutions with a random share of their cells replaced."""
+    digits = rng.integers(0, instance.domain_sizes, (CLOUD, instance.size))
+    replaced = rng.random((CLOUD, instance.size)) < rng.random((CLOUD, 1))
+    replaced[: CLOUD // 2] = True
+    return np.where(replaced & ~instance.is_given, digits, solution)
+
+
+def collect(
+    suite: Suite,
+    case: Case,
+    entrants: Sequence[Entrant],
+    file: RecordFile,
+    options: Options,
+    models: Models,
+    tell: Tell,
+) -> None:
+    """Records of the cloud, the solution and every step of each entrant that is not there yet."""
+    instance = datasets.load(case.split, options.data, case.count or 1)[0]
+    answer = system("cp-sat").solve(instance, Budget(seconds=60))
+    if answer.status != "solved":
+        raise InputError(f"{instance.name} has no solution that CP-SAT finds in a minute")
+    solution, free = answer.values, ~instance.is_given
+    width = int(instance.domain_sizes.max())
+    cloud = background(instance, solution, np.random.default_rng(options.seed))
+
+    def flat(values: npt.NDArray[np.int64]) -> Floats:
+        return np.eye(width)[values][..., free, :].reshape(*values.shape[:-1], -1)
+
+    plane = Plane.fit(flat(cloud))
+    facts = {"suite": suite.name, "case": case.name, "instance": instance.name, "seed": options.seed}
+    facts |= {"device": device_name(options.device), "commit": commit()}
+
+    def point(kind: str, label: str, step: int, state: Floats, values: IntArray) -> Record:
+        x, y = plane.place(state)
+        right = float((values == solution)[free].mean())
+        verdict = instance.verify(values)
+        shown = {"kind": kind, "system": label, "step": step, "x": round(float(x), 5), "y": round(float(y), 5)}
+        return {**facts, **shown, "share_right": round(right, 5), "violated": verdict.violated}
+
+    there = {record["system"] for record in file.records}
+    if "cloud" not in there:
+        points = [point("cloud", "cloud", 0, flat(values), values) for values in cloud]
+        file.append([*points, point("target", "target", 0, flat(solution), solution)])
+    for entrant in entrants:
+        if entrant.label in there:
+            continue
+        tell(f"{suite.name}: {entrant.label}", None)
+        if entrant.system in VARIANTS:
+            states = blogdit_path(entrant.system, instance, case, options, models)
+        elif entrant.system == "rlsa":
+            states = rlsa_path(instance, case, options)
+        else:
+            raise InputError(f"no path of {entrant.system!r} can be shown; expected variants of blogdit, and rlsa")
+        kept = range(0, len(states), -(-len(states) // MOST_POINTS))
+        chosen = [*kept, *([len(states) - 1] if len(states) - 1 not in kept else [])]
+        points = []
+        for step in chosen:
+            state, values = states[step]
+            points.append(point("path", entrant.label, step, state[free].reshape(-1), values))
+        file.append(points)
+
+
+def blogdit_path(
+    name: str, instance: Instance, case: Case, options: Options, models: Models
+) -> list[tuple[Floats, IntArray]]:
+    """Probabilities (n, K) and decoded values of the first chain after each step, until the puzzle is solved."""
+    entrant = make(name, models)
+    assert isinstance(entrant, Blogdit)
+    if not entrant.supports(instance):
+        raise InputError(f"{name} has no model for {instance.problem}")
+    settings = {**(entrant.variant.options or {}), "steps": case.steps, "seed": options.seed, "chains": 1}
+    solver = solver_for(instance, entrant.weights[instance.problem], options.device, **settings)
+    states: list[tuple[Floats, IntArray]] = []
+
+    def watch() -> None:
+        assert solver.crew is not None
+        batch = solver.crew.batch
+        chances = solver.crew.logits.masked_fill(~batch.domain, float("-inf")).softmax(-1)
+        state = batch.per_instance(chances)[0, 0, : instance.size].double().cpu().numpy()
+        states.append((state, state.argmax(-1)))
+
+    solver.on_step = watch
+    for _ in solver.results([instance]):
+        pass
+    return states
+
+
+def rlsa_path(instance: Instance, case: Case, options: Options) -> list[tuple[Floats, IntArray]]:
+    """Bits (n, K) and decoded values of the chain that ends best, after each step."""
+    form = qubo(instance)
+    seen: list[torch.Tensor] = []
+    settings = settings_for(instance)
+    energies, _, _ = anneal(
+        [form], settings, options.seed, Clock(None), options.device, lambda x: seen.append(x[0].to(torch.bool).cpu())
+    )
+    chain = int(energies[0].argmin())
+    paths = [state[:, chain].numpy().astype(np.int64) for state in seen]
+    return [(bits.reshape(instance.size, -1).astype(np.float64), form.decode(bits)) for bits in paths]

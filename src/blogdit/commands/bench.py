@@ -1,0 +1,90 @@
+"""`blogdit bench`"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from blogdit.commands.options import Device, Seed
+
+if TYPE_CHECKING:
+    from blogdit.bench.runner import Work
+
+EVERY = 5.0  # seconds between two lines of progress
+
+
+def bench(
+    suite: Annotated[str, typer.Argument(metavar="SUITE", help="quick (all, small), or a suite: see below.")],
+    out: Annotated[Path, typer.Option(help="Folder for records, table and figure; an interrupted run goes on here.")],
+    data: Annotated[Path | None, typer.Option(help="Folder with the published data (or BLOGDIT_DATA).")] = None,
+    systems: Annotated[str | None, typer.Option(help="Only these systems, as a,b,c.")] = None,
+    cases: Annotated[str | None, typer.Option(help="Only these cases (columns of the table), as a,b,c.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many instances of each case.")] = None,
+    seconds: Annotated[float | None, typer.Option(min=0.001, help="Seconds for an instance, for all systems.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps, for systems that count them.")] = None,
+    model: Annotated[list[str], typer.Option(metavar="NAME=PATH", help="Weights of blogdit or a variant.")] = [],  # noqa: B006
+    workers: Annotated[int | None, typer.Option(min=1, help="CPU threads of CP-SAT; all cores if not given.")] = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+) -> None:
+    """Compare systems on a benchmark: records, a Markdown table and a figure.
+
+    Suites: sudoku, coloring, maxcut, mis, ablations, block-rates, steps, cost, per-instance, trajectory; `quick` runs
+    all of them small, on generated instances, each in a folder of its own. --out receives records.jsonl and
+    records.csv (a row for each instance and system), table.md and figure.png, both made from the records alone.
+
+    \b
+    Examples:
+      blogdit bench quick --out results
+      blogdit bench mis --systems blogdit,rlsa,greedy --limit 20 --out results/mis
+      blogdit bench sudoku --data DIR --device cuda --out results/sudoku
+    """
+    from blogdit.bench.own import named_models
+    from blogdit.bench.records import cores
+    from blogdit.bench.runner import Options, find_suite, run_suite
+    from blogdit.bench.suites import SUITES
+
+    options = Options(
+        data=data,
+        systems=_names(systems),
+        cases=_names(cases),
+        limit=limit,
+        seconds=seconds,
+        steps=steps,
+        device=device,
+        workers=workers or cores(),
+        seed=seed,
+        quick=suite == "quick",
+    )
+    models, tell = named_models(model), Told()
+    if suite == "quick":
+        for one in SUITES.values():
+            run_suite(one, out / one.name, options, models, tell)
+            print(out / one.name / "table.md")
+    else:
+        run_suite(find_suite(suite), out, options, models, tell)
+        print(out / "table.md")
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+class Told:
+    """Progress on stderr: what was done last, how far it is and how long it may take; a line every few seconds."""
+
+    def __init__(self) -> None:
+        self.last = float("-inf")
+
+    def __call__(self, message: str, work: Work | None) -> None:
+        now = time.monotonic()
+        if work is None:
+            print(message, file=sys.stderr)
+        elif now - self.last >= EVERY or work.done == work.total:
+            self.last = now
+            left = time.strftime("%H:%M:%S", time.gmtime(work.time_left()))
+            print(f"{message}: {work.done} of {work.total}, at most about {left} left", file=sys.stderr)
