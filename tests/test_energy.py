@@ -67,7 +67,8 @@ def test_energy_of_feasible_assignments_is_the_objective(form):
         if free.objective is None:
             f, weight = torch.zeros(len(every)), 1.0
         else:
-            f, weight = sign_of(free) * torch.tensor([v.objective for v in verdicts]), 1.01
+            f = sign_of(free) * torch.tensor([v.objective for v in verdicts])
+            weight = 1.01 * (np.abs(free.objective.unary_weights).max(initial=0.0) or 1.0)
         phi = sum(p.sum(-1) for p in penalties(x, batch, form).values())[:, 0]
         torch.testing.assert_close(h, (f + weight * phi).float(), rtol=1e-6, atol=1e-5)
         for verdict, found, goal in zip(verdicts, h.tolist(), f.tolist(), strict=True):
@@ -77,7 +78,7 @@ def test_energy_of_feasible_assignments_is_the_objective(form):
 
 
 def test_lambda_is_101_percent_with_an_objective_and_can_be_set_by_kind():
-    """One violated edge of a weighted independent set costs 1.01; of a colouring 1; or what `weights` says."""
+    """One violated edge of an independent set costs 1.01; of a colouring 1; or what `weights` says."""
     edge = Conflict([[0, 1]], (1, 1))
     goal = Objective("maximize", [[0, 1], [1, 1]], [1.0, 1.0])
     both = torch.tensor([[1, 1]])
@@ -217,3 +218,13 @@ def test_objective_of_a_cut_by_hand():
     batch = collate([Instance(np.array([2, 2, 2]), (), goal)], chains=2)
     assert objective(one_hot(torch.tensor([[0, 1, 1], [0, 1, 0]]), batch), batch)[:, 0].tolist() == [-5.0, -3.0]
     assert objective(torch.full((2, 3, 2), 0.5), batch)[:, 0].tolist() == [-3.5, -3.5]
+
+
+def test_no_vertex_is_worth_a_conflict():
+    """In a weighted independent set the penalty of an edge exceeds the weight of either end; unit weights give 1.01."""
+    edge = (Conflict([[0, 1]], (1, 1)),)
+    for weights, penalty in (((2.0, 5.0), 5.05), ((1.0, 1.0), 1.01), ((0.5, 0.25), 0.505)):
+        batch = collate([Instance(np.array([2, 2]), edge, Objective("maximize", [[0, 1], [1, 1]], weights))])
+        both = energy(one_hot(torch.tensor([[1, 1]]), batch), batch).item()
+        assert both == pytest.approx(penalty - sum(weights))
+        assert both > -max(weights)

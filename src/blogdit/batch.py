@@ -111,6 +111,7 @@ class Structure:
     differ: PairTerms  # likewise, earned where two values differ
     pairwise: PairTerms
     has_objective: Tensor  # (G,)
+    largest_cost: Tensor  # (G,) of one value of one variable; 1 where values have none
 
 
 @dataclass(frozen=True)
@@ -375,5 +376,11 @@ def _objective(members: Sequence[Instance], count: int, width: int) -> dict[str,
         "unary": _pad(unary),
         "differ": _pairs(differ),
         "pairwise": _pairs(pairwise),
+        "largest_cost": torch.tensor([_largest_cost(instance) for instance in members]),
         "has_objective": torch.tensor([instance.objective is not None for instance in members]),
     }
+
+
+def _largest_cost(instance: Instance) -> float:
+    weights = () if instance.objective is None else np.abs(instance.objective.unary_weights)
+    return float(np.max(weights, initial=0.0)) or 1.0

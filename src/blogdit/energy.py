@@ -17,7 +17,7 @@ from blogdit.batch import Batch, PairTerms, ScopeTerms
 
 KINDS = ("not_equal", "conflict", "all_different", "linear", "count", "table")
 AllDifferentForm = Literal["counts", "pairs"]
-OPTIMISATION_WEIGHT = 1.01  # lambda where an objective competes with the constraints
+OPTIMISATION_WEIGHT = 1.01  # lambda where an objective competes with the constraints, in units of the largest cost
 
 
 def _at_variables(x: Tensor, batch: Batch, variables: Tensor) -> Tensor:
@@ -127,8 +127,10 @@ def objective(x: Tensor, batch: Batch) -> Tensor:
 
 
 def penalty_weights(batch: Batch, weights: Mapping[str, float] | None = None) -> dict[str, Tensor | float]:
-    """lambda for each kind: 1 for instances without an objective, 1.01 for those with one, unless `weights` says."""
-    default = torch.where(batch.structure.has_objective, OPTIMISATION_WEIGHT, 1.0)  # (G,)
+    """lambda for each kind: 1 for instances without an objective; with one, 1.01 times the largest cost of a value, so
+    that no vertex of a weighted independent set is worth a conflict; unless `weights` says."""
+    s = batch.structure
+    default = torch.where(s.has_objective, OPTIMISATION_WEIGHT * s.largest_cost, 1.0)  # (G,)
     unknown = set(weights or {}) - set(KINDS)
     if unknown:
         raise ValueError(f"unknown constraint kind {sorted(unknown)[0]!r}; known: {', '.join(KINDS)}")
