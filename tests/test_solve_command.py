@@ -161,6 +161,19 @@ def test_the_same_seed_gives_the_same_records(solve, tmp_path, lines):
     assert one != answers("--seed", 2)
 
 
+def test_a_cold_start_takes_less_than_six_seconds(tmp_path):
+    """Of processor time, from the command to the answer of an easy puzzle: other programs do not count."""
+    formats.write(generate("sudoku", 1, seed=1, min_givens=40, max_givens=42), tmp_path / "easy.txt")
+    command = [sys.executable, "-m", "blogdit", "solve", str(tmp_path / "easy.txt"), "--json", "--threads", "1"]
+    with open(tmp_path / "answer.json", "w") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL)
+        _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    assert records(tmp_path / "answer.json")[0]["status"] == "solved"
+    assert used.ru_utime + used.ru_stime < 6
+
+
 # -- files of results -----------------------------------------------------------------------------------------------
 
 
