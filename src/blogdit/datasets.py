@@ -94,8 +94,8 @@ SPLITS = {
         _coloring(4, 200, 10, 0.15, 0.30),
         Split("rb-small", "mis", count=500, seed=5, settings={"size": "small"}),
         Split("rb-large", "mis", count=500, seed=6, settings={"size": "large"}),
-        Split("sudoku-31-42", "sudoku", count=100, seed=7, settings={"min_givens": 31, "max_givens": 42}),
-        Split("sudoku-24-27", "sudoku", count=100, seed=8, settings={"min_givens": 24, "max_givens": 27}),
+        Split("sudoku-31-42", "sudoku", count=20, seed=7, settings={"min_givens": 31, "max_givens": 42}),
+        Split("sudoku-24-27", "sudoku", count=20, seed=8, settings={"min_givens": 24, "max_givens": 27}),
         Split("maxcut-50", "maxcut", count=100, seed=9, settings={"vertices": 50}),
         Split("maxcut-200", "maxcut", count=100, seed=10, settings={"vertices": 200, "p_min": 0.05, "p_max": 0.1}),
     )

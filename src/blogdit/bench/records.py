@@ -36,7 +36,7 @@ class RecordFile:
             raise InputError(f"cannot be made a folder: {error.strerror or error}", folder) from None
         stored = folder / SETTINGS
         text = json.dumps(dict(settings), indent=1)
-        if stored.exists() and json.loads(stored.read_text()) != json.loads(text):
+        if stored.exists() and self.path.exists() and json.loads(stored.read_text()) != json.loads(text):
             before = json.loads(stored.read_text())
             changed = sorted(key for key in settings if before.get(key) != json.loads(text)[key])
             raise InputError(

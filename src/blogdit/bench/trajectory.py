@@ -8,7 +8,7 @@ replaced. The plane shows broad differences; it is not the energy landscape.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -142,7 +142,7 @@ def rlsa_path(instance: Instance, case: Case, options: Options) -> list[tuple[Fl
     """Bits (n, K) and decoded values of the chain that ends best, after each step."""
     form = qubo(instance)
     seen: list[torch.Tensor] = []
-    settings = settings_for(instance)
+    settings = settings_for(instance) if case.steps is None else replace(settings_for(instance), steps=case.steps)
     energies, _, _ = anneal(
         [form], settings, options.seed, Clock(None), options.device, lambda x: seen.append(x[0].to(torch.bool).cpu())
     )

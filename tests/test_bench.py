@@ -1,0 +1,337 @@
+"""From systems to records to tables: what is written, what is reused, what is computed by hand."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from blogdit import datasets
+from blogdit.baselines import Budget, System, systems
+from blogdit.bench import own, runner
+from blogdit.bench.own import Blogdit, make, named_models
+from blogdit.bench.records import COLUMNS, RecordFile, commit, device_name, read_records
+from blogdit.bench.report import fill
+from blogdit.bench.runner import Options, run_suite
+from blogdit.bench.statistics import mean, worth
+from blogdit.bench.suites import SUITES, Case, Entrant, Suite
+from blogdit.bench.tables import published, table, write_report
+from blogdit.cli import run
+from blogdit.csp import Instance
+from blogdit.errors import InputError
+from blogdit.problems import generate
+from blogdit.result import Result
+
+
+def silent(message, work):
+    pass
+
+
+def record(case, system, instance, objective, valid=True, seconds=1.0, steps=10, run=0, best_known=20.0):
+    return {
+        **{"suite": "tiny", "case": case, "system": system, "instance": instance, "problem": "maxcut", "run": run},
+        **{"verdict": "valid" if valid else "invalid", "status": "feasible", "objective": objective, "violated": 0},
+        **{"best_known": best_known, "seconds": seconds, "steps": steps, "seed": 0, "device": "CPU", "workers": 1},
+        **{"commit": "abc", "model": None, "batch": 1},
+    }
+
+
+TINY = Suite(
+    "tiny",
+    "A tiny suite",
+    cases=(Case("gaps", "maxcut-50", "gap", seconds=1), Case("shares", "coloring-5-50", "solved", seconds=1, steps=5)),
+    quick=(),
+    entrants=(Entrant("first", "greedy"), Entrant("second", "gibbs")),
+)
+LIVE = replace(TINY, cases=(replace(TINY.cases[0], metric="objective"), TINY.cases[1]))
+BY_HAND = [
+    record("gaps", "first", "a", 18),
+    record("gaps", "first", "b", 20),
+    record("gaps", "first", "c", 99, valid=False),  # an answer that breaks a constraint counts as objective 0
+    record("gaps", "second", "a", 20, seconds=0.5, steps=0),
+    *(record("shares", "first", str(i), None, valid=i < 3) for i in range(4)),
+]
+
+# -- numbers -------------------------------------------------------------------------------------------------------
+
+
+def test_a_mean_and_its_interval_by_hand():
+    """Of 0 and 100, resampled means are 0, 50 and 100 with chances 1/4, 1/2, 1/4."""
+    m = mean([0.0, 100.0])
+    assert (m.value, m.low, m.high, m.count) == (50.0, 0.0, 100.0, 2)
+    many = mean([0.0, 1.0] * 200)
+    assert many.value == 0.5
+    assert many.high - many.low == pytest.approx(2 * 1.96 * 0.5 / 20, rel=0.1)  # the normal interval
+    assert mean([7.0] * 5).low == mean([7.0] * 5).high == 7.0
+    assert mean([1.0, 2.0, 4.0]) == mean([1.0, 2.0, 4.0])
+    with pytest.raises(ValueError, match="at least one"):
+        mean([])
+
+
+def test_what_an_answer_is_worth():
+    assert worth(record("c", "s", "i", 18), "gap") == 2
+    assert worth(record("c", "s", "i", 18), "objective") == 18
+    assert worth(record("c", "s", "i", 18, valid=False), "objective") == 0
+    assert worth(record("c", "s", "i", 18, valid=False), "gap") == 20
+    assert worth(record("c", "s", "i", None), "solved") == 100
+
+
+# -- records -------------------------------------------------------------------------------------------------------
+
+
+def test_records_survive_a_kill_in_the_middle_of_a_line(tmp_path):
+    file = RecordFile(tmp_path, {"seed": 0})
+    file.append(BY_HAND[:2])
+    with open(file.path, "a") as stream:
+        stream.write('{"suite": "ti')
+    again = RecordFile(tmp_path, {"seed": 0})
+    assert again.records == BY_HAND[:2]
+    again.append(BY_HAND[2:3])
+    assert read_records(again.path) == BY_HAND[:3]
+    again.write_csv()
+    rows = (tmp_path / "records.csv").read_text().splitlines()
+    assert len(rows) == 4
+    assert rows[0].split(",") == [name for name in COLUMNS if name in BY_HAND[0]]
+
+
+def test_records_of_other_settings_are_refused(tmp_path):
+    RecordFile(tmp_path, {"seed": 0, "limit": 3}).append(BY_HAND[:1])
+    with pytest.raises(InputError, match="holds records with another seed; expected the same, or another --out"):
+        RecordFile(tmp_path, {"seed": 1, "limit": 3})
+    (tmp_path / "records.jsonl").write_text("{}\nnonsense\n{}\n")
+    with pytest.raises(InputError, match=r"records.jsonl:2: not a record"):
+        RecordFile(tmp_path, {"seed": 0, "limit": 3})
+
+
+def test_machine_and_commit_are_named():
+    assert re.fullmatch(r"[0-9a-f]{12}\+?|v[\d.]+", commit())
+    assert device_name("cpu").startswith("CPU ")
+
+
+# -- tables --------------------------------------------------------------------------------------------------------
+
+
+def test_table_from_hand_made_records(tmp_path, monkeypatch):
+    """gaps of `first`: 2, 0 and 20, mean 7.33; of `second`: 0, the best. Published numbers stand apart."""
+    monkeypatch.setattr(
+        "blogdit.bench.tables.published", lambda: {"tiny": {"first": {"gaps": 3.5}, "Old": {"gaps": 9}}}
+    )
+    text = table(TINY, TINY.entrants, BY_HAND)
+    lines = text.splitlines()
+    assert lines[0] == "| system | gaps ↓ | shares ↑ | gaps, published |"
+    low, high = mean([2.0, 0.0, 20.0]).low, mean([2.0, 0.0, 20.0]).high
+    assert lines[2].startswith(f"| first | 7.33 [{low:.0f}, {high:.2f}] | **75.00** [")
+    assert lines[2].endswith("| 3.5 |")
+    assert lines[3] == "| second | **0** [0, 0] | - | - |"
+    assert lines[4] == "| Old | - | - | 9 |"
+    assert "| first | 1.00 [1.00, 1.00] | 1.00 [1.00, 1.00] |" in lines
+    write_report(TINY, TINY.entrants, BY_HAND, tmp_path)
+    report = (tmp_path / "table.md").read_text()
+    assert "gaps: 100 generated, seed (9, 2): vertices 50; 3 instances, some systems 1; 1 s each" in report
+    assert "device CPU; workers 1; commit abc; seed 0" in report
+    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_runs_of_an_instance_count_once():
+    records = [record("gaps", "first", "a", value, run=i) for i, value in enumerate((10, 20))]
+    records += [record("gaps", "first", "b", value, run=i) for i, value in enumerate((20, 20))]
+    line = table(TINY, TINY.entrants[:1], records).splitlines()[2]
+    assert line.startswith("| first | **2.50** [0, 5.00] |")
+    by_graph = table(replace(TINY, table="instances"), TINY.entrants[:1], records).splitlines()
+    assert by_graph[2] == "| a | 20 | 15.0 ± 5.0 [10.0, 20.0], 20 |"
+    assert by_graph[3] == "| b | 20 | 20.0 ± 0.0 [20.0, 20.0], 20 |"
+
+
+def test_cost_table_by_hand():
+    """`first` took 10 steps a second on each of three instances."""
+    lines = table(replace(TINY, table="cost"), TINY.entrants, BY_HAND).splitlines()
+    assert lines[2].startswith("| first | 1.00 [1.00, 1.00] | 10 |")
+    assert lines[3].startswith("| second | 0.5 [0.5, 0.5] | - |")
+
+
+def test_published_numbers_name_cases_that_exist():
+    for name, rows in published().items():
+        cases = {case.name for case in SUITES[name].cases}
+        graphs = {f"G{number}" for numbers in datasets.GSET_GRAPHS.values() for number in numbers}
+        for row in rows.values():
+            assert set(row) <= (graphs if name == "per-instance" else cases)
+    assert published()["sudoku"]["blogdit"] == {"easy": 100, "hard": 94.1}
+    assert len(published()["block-rates"]) == 10
+
+
+def test_report_fills_a_document(tmp_path):
+    document = tmp_path / "docs" / "results.md"
+    document.parent.mkdir()
+    document.write_text(
+        "before\n<!-- begin tiny -->\nold\n<!-- end tiny -->\nafter\n<!-- begin other -->\n<!-- end other -->\n"
+    )
+    (tmp_path / "tiny").mkdir()
+    write_report(TINY, TINY.entrants, BY_HAND, tmp_path / "tiny")
+    assert fill(tmp_path, document) == ["tiny"]
+    text = document.read_text()
+    assert "| first | 7.33" in text
+    assert "old" not in text
+    assert text.startswith("before\n<!-- begin tiny -->\n| system")
+    assert text.endswith("<!-- end tiny -->\nafter\n<!-- begin other -->\n<!-- end other -->\n")
+    assert (document.parent / "figures" / "tiny.png").exists()
+    fill(tmp_path, document)
+    assert document.read_text() == text
+
+
+# -- the runner ----------------------------------------------------------------------------------------------------
+
+
+class Counting(System):
+    """Answers with zeros, counts its calls and stops the run when it is told to."""
+
+    name = "counting"
+    counts = "steps"
+
+    def __init__(self):
+        self.seen: list[tuple[str, Budget]] = []
+        self.stop_after = 10**6
+
+    def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result:
+        if len(self.seen) == self.stop_after:
+            raise KeyboardInterrupt
+        self.seen.append((instance.name, budget))
+        return Result(instance, np.zeros(instance.size, np.int64), 3, 0.0, seed)
+
+
+@pytest.fixture
+def counting(monkeypatch):
+    one = Counting()
+    monkeypatch.setitem(systems(), "counting", one)
+    return one
+
+
+def test_an_interrupted_suite_goes_on_where_it_stopped(tmp_path, counting):
+    suite = replace(LIVE, entrants=(Entrant("counting", "counting"),))
+    counting.stop_after = 4
+    with pytest.raises(KeyboardInterrupt):
+        run_suite(suite, tmp_path, Options(limit=3), {}, silent)
+    assert len(read_records(tmp_path / "records.jsonl")) == 4
+    assert (tmp_path / "records.csv").exists()
+    counting.stop_after = 10**6
+    records = run_suite(suite, tmp_path, Options(limit=3), {}, silent)
+    keys = [(r["case"], r["instance"]) for r in records]
+    assert len(keys) == len(set(keys)) == 6
+    assert len(counting.seen) == 6
+    run_suite(suite, tmp_path, Options(limit=3), {}, silent)
+    assert len(counting.seen) == 6
+    assert "| counting |" in (tmp_path / "table.md").read_text()
+
+
+def test_budgets_follow_the_protocol_unless_others_are_asked_for(tmp_path, counting):
+    suite = replace(LIVE, entrants=(Entrant("counting", "counting"),))
+    for index, (options, expected) in enumerate(
+        (
+            (Options(limit=1), [(1.0, None), (None, 5)]),
+            (Options(limit=1, seconds=0.5), [(0.5, None), (0.5, None)]),
+            (Options(limit=1, steps=7), [(None, 7), (None, 7)]),
+        )
+    ):
+        counting.seen.clear()
+        run_suite(suite, tmp_path / str(index), options, {}, silent)
+        assert [(budget.seconds, budget.steps) for _, budget in counting.seen] == expected
+
+
+def test_records_say_how_they_came_about(tmp_path):
+    suite = replace(LIVE, entrants=(Entrant("second", "gibbs"), Entrant("greedy", "greedy")))
+    records = run_suite(suite, tmp_path, Options(limit=2, steps=3, seed=4), {}, silent)
+    assert len(records) == 8
+    for row in records:
+        assert set(COLUMNS) == set(row)
+        assert row["seed"] == 4
+        assert row["batch"] == (2 if row["system"] == "second" else 1)
+        assert row["seconds"] == pytest.approx(row["call_seconds"] / row["batch"], abs=1e-5)
+
+
+def test_time_left_comes_from_what_was_measured():
+    cell = runner.Cell(TINY.cases[0], TINY.entrants[0], systems()["greedy"], waiting=[None] * 4)
+    assert runner.Work([cell], 4).time_left() == 4.0
+    cell.done, cell.seconds = 2, 0.5
+    assert runner.Work([cell], 4).time_left() == 1.0
+
+
+def test_graphs_of_one_size_share_a_stretch_on_a_gpu():
+    many = [*generate("maxcut", 2, vertices=5), *generate("maxcut", 1, vertices=6), *generate("maxcut", 1, vertices=5)]
+    case = Case("cuts", "maxcut-50", "gap", seconds=180, stretch=True, chains=20)
+    cell = runner.Cell(case, TINY.entrants[0], systems()["rlsa"], list(many))
+    together = runner._next_call(cell, Options(device="cuda"))
+    assert [one.size for one in together] == [5, 5, 5]
+    assert runner._budget(cell, together, Options(device="cuda")).seconds == 180
+    assert len(runner._next_call(cell, Options(device="cpu"))) == 1
+    pooled = replace(cell, case=replace(case, stretch=False))
+    assert runner._budget(pooled, together, Options()).seconds == 540
+
+
+# -- blogdit as a system -------------------------------------------------------------------------------------------
+
+
+def test_blogdit_solves_by_steps_and_by_time():
+    (easy,) = generate("sudoku", 1, seed=2, min_givens=60, max_givens=60)
+    for name in ("blogdit", "blogdit-last-step", "blogdit-random-blocks"):
+        (result,) = make(name, {}).solve_many([easy], Budget(steps=8))
+        assert result.status == "solved"
+        assert result.steps <= 8
+    timed = make("blogdit", {}).solve_many(generate("coloring", 2, seed=1, vertices=30), Budget(seconds=0.6))
+    assert [result.instance.name for result in timed] == ["coloring-0", "coloring-1"]
+
+
+def test_each_chain_of_blogdit_is_a_run_of_its_own():
+    many = generate("maxcut", 2, seed=3, vertices=12)
+    runs = make("blogdit", {}).solve_runs(many, Budget(steps=4), seed=1, runs=3)
+    assert [[result.instance for result in row] for row in runs] == [[one] * 3 for one in many]
+    assert all(result.steps == 4 for row in runs for result in row)
+
+
+def test_models_are_named_by_system(tmp_path):
+    path = str(own.bundled_models()["sudoku"])
+    models = named_models([f"dit={path}"])
+    assert list(models) == [("dit", "sudoku")]
+    dit = make("dit", models)
+    assert isinstance(dit, Blogdit)
+    assert dit.supports(generate("sudoku", 1, seed=0)[0])
+    assert not dit.supports(generate("mis", 1, seed=0)[0])
+    rates = make("blogdit", {}, {"rho_max": 0.5, "rho_min": 0.1})
+    assert rates._solver(generate("sudoku", 1, seed=0)[0], Budget(steps=1), 0).model.chain.schedule.rho_max == 0.5
+    for wrong in ("dit", "greedy=x"):
+        with pytest.raises(InputError, match="expected --model NAME=PATH"):
+            named_models([wrong])
+    with pytest.raises(InputError, match="unknown system 'nothing'; expected some of blogdit"):
+        make("nothing", {})
+
+
+# -- the command ---------------------------------------------------------------------------------------------------
+
+
+def test_every_suite_runs_small(tmp_path, capsys):
+    """`quick` with next to no budget: every suite leaves records, a table and, if anything could run, a figure."""
+    arguments = ["bench", "quick", "--out", str(tmp_path), "--limit", "1", "--seconds", "0.1", "--steps", "2"]
+    assert run([*arguments, "--device", "cpu"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.splitlines() == [str(tmp_path / name / "table.md") for name in SUITES]
+    assert "left" in shown.err
+    for name in SUITES:
+        settings = json.loads((tmp_path / name / "settings.json").read_text())
+        assert settings["suite"] == name
+        records = tmp_path / name / "records.jsonl"
+        if records.exists():
+            assert (tmp_path / name / "figure.png").exists()
+            assert all(row["suite"] == name for row in read_records(records))
+    assert len(list(tmp_path.glob("*/records.jsonl"))) >= 9
+
+
+def test_the_command_refuses_what_it_does_not_know(tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv(datasets.ENVIRONMENT, raising=False)
+    assert run(["bench", "nothing", "--out", str(tmp_path)]) == 2
+    assert run(["bench", "mis", "--cases", "RB-tiny", "--out", str(tmp_path)]) == 2
+    assert run(["bench", "sudoku", "--out", str(tmp_path)]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("blogdit: unknown suite 'nothing'; expected quick or one of sudoku")
+    assert lines[1] == "blogdit: mis has no case 'RB-tiny'; expected some of RB-small, RB-large"
+    assert lines[2].startswith("blogdit: sudoku/satnet-test.csv.xz is needed")
