@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -179,6 +180,13 @@ def test_report_fills_a_document(tmp_path):
     assert (document.parent / "figures" / "tiny.png").exists()
     fill(tmp_path, document)
     assert document.read_text() == text
+
+
+def test_the_page_of_results_has_a_place_for_every_suite_and_names_every_system():
+    text = (Path(__file__).parent.parent / "docs" / "results.md").read_text()
+    assert re.findall(r"<!-- begin ([\w-]+) -->\n.*?<!-- end \1 -->", text, re.DOTALL) == list(SUITES)
+    for name in own.known():
+        assert f"`{name}`" in text
 
 
 # -- the runner ----------------------------------------------------------------------------------------------------
