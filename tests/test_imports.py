@@ -24,16 +24,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     "batch": {*CORE, "relations"},
     "energy": {"batch"},
     "attention": {"batch"},
-    "value_axis": {"attention", "relations"},
-    "denoiser": {"attention", "batch", "noise", "relations", "value_axis"},
+    "network": {"attention"},
+    "value_axis": {"attention", "network", "relations"},
+    "denoiser": {"attention", "batch", "network", "noise", "relations", "value_axis"},
     "noise": set(),
     "blocks": {"batch", "energy", "noise"},
-    "chain": {"batch", "blocks", "denoiser", "noise"},
-    "checkpoint": {*CORE, "blocks", "chain", "denoiser"},
+    "chain": {"batch", "blocks", "network", "noise"},
+    "checkpoint": {*CORE, "blocks", "chain", "denoiser", "network"},
     "datasets": {*CORE, "formats", "problems"},
     "baselines": {*CORE, "result", "problems", "batch", "energy", "blocks", "noise"},
 }
-METHOD = {"batch", "blocks", "chain", "checkpoint", "denoiser", "energy", "noise"}
+METHOD = {"network", "batch", "blocks", "chain", "checkpoint", "denoiser", "energy", "noise"}
 MAY_IMPORT |= {
     "polish": CORE,
     "crew": {*CORE, *METHOD},

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from blogdit.batch import Batch
 from blogdit.blocks import Schedule, Selector
-from blogdit.denoiser import Context
+from blogdit.network import Context
 from blogdit.noise import Noise
 
 GIVEN_LOGIT = 10.0  # a given value has this logit, the others its negative

@@ -17,8 +17,9 @@ from torch import Tensor
 from blogdit.blocks import Schedule
 from blogdit.chain import ChainConfig
 from blogdit.csp import Instance
-from blogdit.denoiser import Denoiser, DenoiserConfig
+from blogdit.denoiser import Denoiser
 from blogdit.errors import InputError
+from blogdit.network import DenoiserConfig
 
 FORMAT = "blogdit-model"
 VERSION = 1

@@ -22,7 +22,8 @@ from blogdit.chain import prior
 from blogdit.checkpoint import Model
 from blogdit.constraints import Scopes
 from blogdit.csp import Instance
-from blogdit.denoiser import CodeBank, Context
+from blogdit.denoiser import CodeBank
+from blogdit.network import Context
 from blogdit.noise import StreamNoise
 
 CODE_SETS = 61  # a step draws three times from the noise, so its count modulo a prime runs through all sets

@@ -13,8 +13,8 @@ from typing import Any, Literal
 from blogdit.blocks import SELECTORS, Schedule, SelectorName
 from blogdit.chain import ChainConfig
 from blogdit.checkpoint import chain_from_dict
-from blogdit.denoiser import DenoiserConfig
 from blogdit.energy import AllDifferentForm
+from blogdit.network import DenoiserConfig
 from blogdit.problems import family
 
 

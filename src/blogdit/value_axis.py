@@ -9,17 +9,14 @@ how many there are.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from blogdit.attention import DenseBias, NeighbourBias, attend
+from blogdit.network import Context, DenoiserConfig
 from blogdit.relations import VALUE_FEATURES
-
-if TYPE_CHECKING:
-    from blogdit.denoiser import Context, DenoiserConfig
 
 MEAN_SCALE = 4.0  # logits are of the size of sigma; the last layer starts with outputs of size 1
 
