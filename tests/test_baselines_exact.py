@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blogdit.baselines import Budget, system, systems
-from blogdit.csp import Instance
+from blogdit.constraints import Linear, NotEqual
+from blogdit.csp import Instance, Objective
 from blogdit.errors import InputError
 from blogdit.problems import generate
 from helpers import KINDS, assignments, instances, zoo
@@ -57,6 +58,24 @@ def test_cp_sat_finds_the_optimum_of_mixed_instances(instance):
 def test_cp_sat_finds_what_enumeration_finds_on_hand_made_instances():
     for instance in zoo():
         same_as_enumeration(instance)
+
+
+@given(instance=instances())
+@settings(max_examples=25, deadline=None)
+def test_cp_sat_finds_the_optimum_also_with_integer_variables(instance):
+    """As where domains are too large for a Boolean of each value; some of each within one instance, too."""
+    for most in (0, 2):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("blogdit.baselines.cp_sat.MOST_LITERALS", most)
+            same_as_enumeration(instance)
+
+
+def test_cp_sat_takes_large_domains():
+    rule = (Linear([[0, 1]], [[3, -2]], ["="], [7]), NotEqual([[0, 1]]))
+    goal = Objective("minimize", differ=[[0, 1]], differ_weights=[1.0], unary=[[0, 3]], unary_weights=[2.0])
+    result = system("cp-sat").solve(Instance(np.array([10**6, 10**6]), rule, goal), SECONDS)
+    assert result.status == "feasible"
+    assert result.objective == 1.0
 
 
 def test_feasibility_jump_solves_without_search_trees():

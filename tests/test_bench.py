@@ -247,6 +247,20 @@ def test_budgets_follow_the_protocol_unless_others_are_asked_for(tmp_path, count
         assert [(budget.seconds, budget.steps) for _, budget in counting.seen] == expected
 
 
+def test_published_numbers_of_steps_hold_unless_others_are_asked_for():
+    case = Case("sets", "rb-small", "objective", seconds=9, steps=1000)
+    for name, options, expected in (
+        ("rlsa", Options(), (None, None)),
+        ("rlsa", Options(quick=True), (None, 1000)),
+        ("rlsa", Options(steps=1000), (None, 1000)),
+        ("gibbs", Options(), (None, 1000)),
+        ("cp-sat", Options(), (9, None)),
+    ):
+        cell = runner.Cell(case, TINY.entrants[0], systems()[name], [])
+        budget = runner._budget(cell, [None], options)
+        assert (budget.seconds, budget.steps) == expected
+
+
 def test_records_say_how_they_came_about(tmp_path):
     suite = replace(LIVE, entrants=(Entrant("second", "gibbs"), Entrant("greedy", "greedy")))
     records = run_suite(suite, tmp_path, Options(limit=2, steps=3, seed=4), {}, silent)

@@ -18,6 +18,7 @@ from blogdit.csp import Instance, Objective
 from blogdit.result import Result
 
 LEAST_SECONDS = 1e-3
+MOST_LITERALS = 64  # values of a variable that is made of Booleans
 
 
 class CpSat(System):
@@ -42,97 +43,153 @@ class CpSat(System):
         status = solver.solve(translation.model)
         values: npt.ArrayLike = instance.given_values
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            values = np.array([solver.value(variable) for variable in translation.variables], np.int64)
+            values = np.array(translation.values(solver), np.int64)
         claim = f"ortools {version('ortools')}: {solver.status_name(status)}"
         return Result(instance, np.asarray(values), 0, clock.spent, seed, claim)
 
 
 class Translation:
-    """An instance as a CP-SAT model: an integer variable each, a Boolean one where the domain has two values."""
+    """An instance as a CP-SAT model.
+
+    A variable with few values is a Boolean for each of them (one, if there are two): on colouring this is many times
+    faster than integer variables that differ, for the local search above all. Others are integer variables.
+    """
 
     def __init__(self, instance: Instance):
         from ortools.sat.python import cp_model
 
         self.model = cp_model.CpModel()
-        self.variables = [
-            self._variable(i, int(size), instance.givens.get(i)) for i, size in enumerate(instance.domain_sizes)
-        ]
-        self.sizes = instance.domain_sizes
-        self._literals: dict[tuple[int, int], Any] = {}
+        self.sizes = instance.domain_sizes.tolist()
+        self.never = self.model.new_constant(0)
+        self.integers: dict[int, Any] = {}  # variables that exist as integers
+        self.literals: dict[tuple[int, int], Any] = {}
+        for variable, size in enumerate(self.sizes):
+            self._declare(variable, size, instance.givens.get(variable))
         for group in instance.constraints:
             self._add(group)
         if instance.objective is not None:
             self._optimise(instance.objective)
 
-    def _variable(self, index: int, size: int, given: int | None) -> Any:
-        if given is not None:
-            return self.model.new_int_var(given, given, f"x{index}")
-        return self.model.new_bool_var(f"x{index}") if size == 2 else self.model.new_int_var(0, size - 1, f"x{index}")
+    def values(self, solver: Any) -> list[int]:
+        return [
+            solver.value(self.integers[i])
+            if self._is_integer(i)
+            else next(k for k in range(size) if solver.boolean_value(self.literals[i, k]))
+            for i, size in enumerate(self.sizes)
+        ]
+
+    def _is_integer(self, variable: int) -> bool:
+        return bool(self.sizes[variable] > MOST_LITERALS)
+
+    def _declare(self, variable: int, size: int, given: int | None) -> None:
+        if size > MOST_LITERALS:
+            low, high = (0, size - 1) if given is None else (given, given)
+            self.integers[variable] = self.model.new_int_var(low, high, f"x{variable}")
+        elif given is not None or size == 1:
+            always = self.model.new_constant(1)
+            for value in range(size):
+                self.literals[variable, value] = always if value == (given or 0) else self.never
+        elif size == 2:
+            literal = self.model.new_bool_var(f"x{variable}")
+            self.literals[variable, 0], self.literals[variable, 1] = ~literal, literal
+        else:
+            literals = [self.model.new_bool_var(f"x{variable}={value}") for value in range(size)]
+            self.model.add_exactly_one(literals)
+            self.literals |= {(variable, value): literal for value, literal in enumerate(literals)}
 
     def _literal(self, variable: int, value: int) -> Any:
         """True exactly where the variable takes the value."""
-        key = (variable, value)
-        if key not in self._literals:
-            x, literal = self.variables[variable], self.model.new_bool_var(f"x{variable}={value}")
-            if value >= self.sizes[variable]:
-                self.model.add(literal == 0)
-            else:
-                self.model.add(x == value).only_enforce_if(literal)
-                self.model.add(x != value).only_enforce_if(~literal)
-            self._literals[key] = literal
-        return self._literals[key]
+        if value >= self.sizes[variable]:
+            return self.never
+        if (variable, value) not in self.literals:
+            literal = self.model.new_bool_var(f"x{variable}={value}")
+            self.model.add(self.integers[variable] == value).only_enforce_if(literal)
+            self.model.add(self.integers[variable] != value).only_enforce_if(~literal)
+            self.literals[variable, value] = literal
+        return self.literals[variable, value]
 
-    def _is_bool(self, variable: int) -> bool:
-        proto = self.variables[variable].proto.domain
-        return bool(self.sizes[variable] == 2 and list(proto) == [0, 1])
+    def _sum(self, variable: int) -> Any:
+        """The variable's value as a linear expression."""
+        if variable in self.integers:
+            return self.integers[variable]
+        return sum(value * self.literals[variable, value] for value in range(1, self.sizes[variable]))
 
-    def _value_literal(self, variable: int, value: int) -> Any:
-        if self._is_bool(variable) and value in (0, 1):
-            return self.variables[variable] if value else ~self.variables[variable]
-        return self._literal(variable, value)
+    def _integer(self, variable: int) -> Any:
+        """The variable as an integer variable, for constraints that take nothing else."""
+        if variable not in self.integers:
+            whole = self.model.new_int_var(0, self.sizes[variable] - 1, f"x{variable}")
+            self.model.add(whole == self._sum(variable))
+            self.integers[variable] = whole
+        return self.integers[variable]
+
+    def _small(self, *variables: int) -> bool:
+        return all(self.sizes[variable] <= MOST_LITERALS for variable in variables)
 
     def _add(self, group: Constraint) -> None:
-        model, x = self.model, self.variables
+        model = self.model
         if isinstance(group, AllDifferent):
             for index in range(len(group)):
-                model.add_all_different([x[i] for i in group.scope(index)])
+                self._all_different(group.scope(index).tolist())
         elif isinstance(group, NotEqual):
             for i, j in group.pairs.tolist():
-                model.add(x[i] != x[j])
+                self._unequal(i, j)
         elif isinstance(group, Conflict):
             for (i, j), (a, b) in zip(group.pairs.tolist(), group.values.tolist(), strict=True):
-                model.add_bool_or(~self._value_literal(i, a), ~self._value_literal(j, b))
+                model.add_bool_or(~self._literal(i, a), ~self._literal(j, b))
         elif isinstance(group, Linear):
             for index, (relation, bound) in enumerate(zip(group.relations, group.bounds.tolist(), strict=True)):
                 rows = slice(group.scopes.offsets[index], group.scopes.offsets[index + 1])
-                total = sum(
-                    c * x[i] for c, i in zip(group.coefficients[rows].tolist(), group.scope(index), strict=True)
-                )
+                scope = zip(group.coefficients[rows].tolist(), group.scope(index).tolist(), strict=True)
+                total = sum((c * self._sum(i) for c, i in scope), self.never)
                 model.add(
                     total <= bound if relation == "<=" else total >= bound if relation == ">=" else total == bound
                 )
         elif isinstance(group, Count):
             for index, (value, low, high) in enumerate(zip(group.values, group.low, group.high, strict=True)):
-                number = sum(self._value_literal(int(i), int(value)) for i in group.scope(index))
+                number = sum(self._literal(i, int(value)) for i in group.scope(index).tolist())
                 model.add_linear_constraint(number, int(low), int(high))
         elif isinstance(group, Table):
             for index in range(len(group)):
-                model.add_allowed_assignments([x[i] for i in group.scope(index)], group.tuples.tolist())
+                members = [self._integer(i) for i in group.scope(index).tolist()]
+                model.add_allowed_assignments(members, group.tuples.tolist())
         else:
             raise TypeError(f"no translation of {group.kind} constraints to CP-SAT")
+
+    def _all_different(self, scope: list[int]) -> None:
+        if not self._small(*scope):
+            self.model.add_all_different([self._integer(i) for i in scope])
+            return
+        width = max(self.sizes[i] for i in scope)
+        full = len(scope) == width  # each value must occur
+        for value in range(width):
+            takers = [self._literal(i, value) for i in scope]
+            if full:
+                self.model.add_exactly_one(takers)
+            else:
+                self.model.add_at_most_one(takers)
+
+    def _unequal(self, i: int, j: int, unless: tuple[Any, ...] = ()) -> None:
+        """x_i != x_j, or one of the literals `unless`."""
+        if self._small(i, j):
+            for value in range(min(self.sizes[i], self.sizes[j])):
+                self.model.add_bool_or(~self._literal(i, value), ~self._literal(j, value), *unless)
+        else:
+            different = self.model.add(self._sum(i) != self._sum(j))
+            if unless:
+                different.only_enforce_if(*(~literal for literal in unless))
 
     def _optimise(self, goal: Objective) -> None:
         """Each term is a literal that may be true only where it is earned or, if it costs, must be true there."""
         sign = 1 if goal.sense == "maximize" else -1
         terms, weights = [], []
         for (i, a), w in zip(goal.unary.tolist(), goal.unary_weights, strict=True):
-            terms.append(self._value_literal(i, a))
+            terms.append(self._literal(i, a))
             weights.append(w)
         for (i, j), w in zip(goal.differ.tolist(), goal.differ_weights, strict=True):
             terms.append(self._differ(i, j, wanted=w * sign > 0))
             weights.append(w)
         for (i, j, a, b), w in zip(goal.pairwise.tolist(), goal.pairwise_weights, strict=True):
-            terms.append(self._both(self._value_literal(i, a), self._value_literal(j, b), wanted=w * sign > 0))
+            terms.append(self._both(self._literal(i, a), self._literal(j, b), wanted=w * sign > 0))
             weights.append(w)
         if not terms:
             return
@@ -144,19 +201,14 @@ class Translation:
             self.model.minimize(total)
 
     def _differ(self, i: int, j: int, wanted: bool) -> Any:
-        model, x, y = self.model, self.variables[i], self.variables[j]
-        literal = model.new_bool_var(f"differ{i},{j}")
-        if self._is_bool(i) and self._is_bool(j):
-            if wanted:
-                model.add_bool_or(x, y, ~literal)
-                model.add_bool_or(~x, ~y, ~literal)
-            else:
-                model.add_bool_or(~x, y, literal)
-                model.add_bool_or(x, ~y, literal)
-        elif wanted:
-            model.add(x != y).only_enforce_if(literal)
+        literal = self.model.new_bool_var(f"differ{i},{j}")
+        if wanted:
+            self._unequal(i, j, unless=(~literal,))
+        elif self._small(i, j):
+            for value in range(max(self.sizes[i], self.sizes[j])):
+                self.model.add_bool_or(~self._literal(i, value), self._literal(j, value), literal)
         else:
-            model.add(x == y).only_enforce_if(~literal)
+            self.model.add(self._sum(i) == self._sum(j)).only_enforce_if(~literal)
         return literal
 
     def _both(self, first: Any, second: Any, wanted: bool) -> Any:

@@ -216,7 +216,8 @@ def _budget(cell: Cell, together: Sequence[Instance], options: Options) -> Budge
     case, counts = cell.case, cell.system.counts
     shared = Budget(device=options.device, workers=options.workers, chains=case.chains)
     if case.steps is not None and counts != "seconds":
-        return replace(shared, steps=case.steps if counts == "steps" or options.quick else None)
+        own = counts == "own steps" and options.steps is None and not options.quick
+        return replace(shared, steps=None if own else case.steps)
     return replace(shared, seconds=case.seconds * (1 if case.stretch else len(together)))
 
 
