@@ -1,0 +1,146 @@
+"""Does a trained chain sample the Boltzmann distribution? Run: python benchmarks/boltzmann.py [--updates N]
+
+Two problems small enough to enumerate, each trained at one fixed temperature tau. Printed for each: the total variation
+distance between the assignments at the end of many chains and exp(-H / tau) / Z, beside that of as many exact draws
+(the sampling error), of an untrained network, and of DiT (every variable in every step) with the same network and
+number of updates. `nearest tau` is the temperature whose Boltzmann distribution is closest to the samples.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from blogdit import Instance, NotEqual
+from blogdit.batch import collate
+from blogdit.blocks import Schedule, Selector, decode
+from blogdit.chain import ChainConfig, prior, unroll
+from blogdit.denoiser import Denoiser, DenoiserConfig
+from blogdit.energy import energy, one_hot
+from blogdit.noise import GeneratorNoise
+from blogdit.problems import mis
+from blogdit.recipe import Recipe, TrainConfig
+from blogdit.training import Budget, Data, Trainer
+
+NETWORK = DenoiserConfig(dim=32, heads=2, head_dim=16, layers=2, relation="neighbours")
+
+
+def coloring_path() -> Instance:
+    """A path of 4 vertices in 3 colours: 24 proper colourings, of several kinds that no symmetry joins."""
+    return Instance(np.full(4, 3), (NotEqual([[0, 1], [1, 2], [2, 3]]),), name="colouring of a path, 3^4 states")
+
+
+def weighted_set() -> Instance:
+    """A weighted independent set on a triangle with two tails."""
+    edges = [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)]
+    return mis.build((5, edges), weights=[1.0, 0.8, 1.2, 0.9, 0.7], name="weighted independent set, 2^5 states")
+
+
+PROBLEMS = ((coloring_path, 0.1), (weighted_set, 0.3))
+
+
+def every_energy(instance: Instance) -> Tensor:
+    """H of all assignments, in lexicographic order."""
+    every = np.array(list(itertools.product(*(range(size) for size in instance.domain_sizes))))
+    batch = collate([instance], chains=len(every))
+    return energy(one_hot(torch.from_numpy(every), batch), batch)[:, 0].double()
+
+
+def distance(p: Tensor, q: Tensor) -> float:
+    """Total variation."""
+    return 0.5 * (p - q).abs().sum().item()
+
+
+def recipe(tau: float, dit: bool, batch_size: int = 64) -> Recipe:
+    """One temperature throughout; the single-step estimator on persistent chains."""
+    return Recipe(
+        "csp",
+        denoiser=NETWORK,
+        chain=ChainConfig(schedule=Schedule(0.5, 0.2)),
+        training=TrainConfig(
+            batch_size=batch_size,
+            unroll=1,
+            horizon=16,
+            tau_start=tau,
+            tau_floor=tau,
+            learning_rate=3e-3,
+            warmup=50,
+            ema=0.99,
+            selector="all" if dit else "random",
+        ),
+    )
+
+
+def trained(instance: Instance, tau: float, dit: bool, updates: int, seed: int = 0) -> Denoiser:
+    run = Trainer(recipe(tau, dit), Data([instance], [instance]), Budget(updates=updates), seed)
+    for _ in range(updates):
+        run.update()
+    run.denoiser.load_state_dict(run.average)
+    return run.denoiser
+
+
+@torch.no_grad()
+def sampled(model: Denoiser, instance: Instance, tau: float, dit: bool, chains: int, steps: int, seed: int) -> Tensor:
+    """How often each assignment is where a chain ends, over independent chains."""
+    chosen = recipe(tau, dit)
+    batch, noise = collate([instance], chains), GeneratorNoise(torch.Generator().manual_seed(seed))
+    context, selector = model.context(batch), Selector(chosen.training.selector, batch)
+    logits = prior(batch, chosen.chain, noise)
+    progress = torch.linspace(0, 1, steps)[:, None, None].expand(steps, chains, 1)
+    logits = unroll(model, context, batch, logits, progress, chosen.chain, selector, noise).logits
+    place = np.cumprod([1, *instance.domain_sizes[:0:-1]])[::-1].copy()  # of a digit in the lexicographic order
+    states = (decode(logits, batch) * torch.from_numpy(place)).sum(1)
+    return torch.bincount(states, minlength=int(np.prod(instance.domain_sizes))).double() / chains
+
+
+def nearest_temperature(p: Tensor, energies: Tensor, tau: float) -> float:
+    grid = [tau * 10 ** (x / 50) for x in range(-50, 51)]
+    return min(grid, key=lambda t: distance(p, torch.softmax(-energies / t, 0)))
+
+
+def rows(
+    instance: Instance, tau: float, updates: int, chains: int = 10_000, steps: int = 40
+) -> Iterator[tuple[str, float, float, float]]:
+    """Name, distance to the Boltzmann distribution, nearest temperature and mean energy of each sampler."""
+    energies = every_energy(instance)
+    exact = torch.softmax(-energies / tau, 0)
+
+    def row(name: str, p: Tensor) -> tuple[str, float, float, float]:
+        return name, distance(p, exact), nearest_temperature(p, energies, tau), (p * energies).sum().item()
+
+    draws = torch.multinomial(exact, chains, replacement=True, generator=torch.Generator().manual_seed(1))
+    yield row("exact draws", torch.bincount(draws, minlength=len(exact)).double() / chains)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        untrained = Denoiser(NETWORK)
+    yield row("untrained", sampled(untrained, instance, tau, False, chains, steps, seed=2))
+    for name, dit in (("DiT, trained", True), ("BloGDiT, trained", False)):
+        model = trained(instance, tau, dit, updates)
+        yield row(name, sampled(model, instance, tau, dit, chains, steps, seed=2))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--updates", type=int, default=800)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    for build, tau in PROBLEMS:
+        instance = build()
+        print(f"{instance.name}, tau = {tau:g}, {options.updates} updates")
+        print(f"  {'':<18}{'total variation':>16}{'nearest tau':>14}{'mean energy':>14}{'seconds':>9}")
+        began = time.monotonic()
+        for name, gap, nearest, mean in rows(instance, tau, options.updates):
+            seconds = time.monotonic() - began
+            print(f"  {name:<18}{gap:16.3f}{nearest:14.3f}{mean:14.3f}{seconds:9.0f}", flush=True)
+            began = time.monotonic()
+
+
+if __name__ == "__main__":
+    main()
