@@ -322,7 +322,7 @@ class Trainer:
             config.validation_selector, self.device,
         )  # fmt: skip
         self.denoiser.load_state_dict(own)
-        if scores["score"] > self.progress.best_score:
+        if scores["score"] >= self.progress.best_score:  # of equals the later: it has learnt more
             self.progress.best_score, self.progress.best_update = scores["score"], self.progress.updates
             save_model(out / "best.safetensors", self.model(scores), self.average)
         save_model(out / "last.safetensors", self.model(scores), self.average)
