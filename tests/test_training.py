@@ -448,6 +448,14 @@ def test_validation_picks_the_best_weights(tmp_path, monkeypatch):
     assert_same_run(run, undisturbed)
 
 
+def test_of_equal_scores_the_later_weights_are_kept(tmp_path, monkeypatch):
+    """A small problem is soon solved in full; training beyond that is not thrown away."""
+    scores = iter([0.3, 1.0, 1.0])
+    monkeypatch.setattr(training, "validate", lambda *arguments: {"score": next(scores)})
+    list(trainer(12).run(tmp_path))
+    assert load_model(tmp_path / "best.safetensors").provenance["updates"] == 12
+
+
 def test_optimisation_problems_train_too(tmp_path):
     """Weighted independent sets of different sizes from the user's own data: the energy falls, the log adds up."""
     rng = np.random.default_rng(0)
