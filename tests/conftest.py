@@ -8,6 +8,11 @@ from pathlib import Path
 
 import pytest
 
+# Tests run side by side, and some fork: a forked child of a process whose OpenMP threads have run hangs.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+if not Path("/dev/nvidiactl").exists():  # without a GPU, its kernel runs in Triton's interpreter
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+
 
 @pytest.fixture(scope="session")
 def sudoku4_path(tmp_path_factory) -> Path:

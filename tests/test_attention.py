@@ -77,7 +77,7 @@ def test_dense_without_unrelated_pairs_equals_neighbours(members, chains, seed):
     qkv, weights = random_inputs(batch, seed)
     outs, gradients = [], []
     for bias in (dense_bias(batch, weights, NONE), neighbour_bias(batch, weights)):
-        out = attend(*qkv, bias)
+        out = attend(torch.stack(qkv, 2), bias)
         outs.append(out)
         gradients.append(
             torch.autograd.grad((out * torch.linspace(-1, 1, out.numel()).view_as(out)).sum(), [*qkv, weights])
@@ -95,7 +95,7 @@ def test_dense_equals_its_definition(members, c, seed):
     batch = collate(members)
     qkv, weights = random_inputs(batch, seed)
     unrelated = torch.tensor([c, 0.5 * c])
-    out = attend(*qkv, dense_bias(batch, weights, unrelated))
+    out = attend(torch.stack(qkv, 2), dense_bias(batch, weights, unrelated))
     torch.testing.assert_close(out, by_hand(qkv, weights, unrelated, batch), rtol=1e-5, atol=2e-6)
 
 
@@ -104,7 +104,7 @@ def test_an_isolated_vertex_sees_itself_alone():
     batch = collate([Instance(np.full(3, 2), (NotEqual([[0, 1]]),))])
     qkv, weights = random_inputs(batch, 0)
     for bias in (dense_bias(batch, weights, NONE), neighbour_bias(batch, weights)):
-        torch.testing.assert_close(attend(*qkv, bias)[:, 2], qkv[2][:, 2])
+        torch.testing.assert_close(attend(torch.stack(qkv, 2), bias)[:, 2], qkv[2][:, 2])
 
 
 def path(n):
@@ -144,7 +144,7 @@ def test_other_groups_have_no_influence():
         dense_bias(batch, weights, -torch.ones(HEADS)),
         neighbour_bias(batch, weights),
     ):
-        before, after = attend(*qkv, bias), attend(*changed, bias)
+        before, after = attend(torch.stack(qkv, 2), bias), attend(torch.stack(changed, 2), bias)
         assert torch.equal(before[:, : batch.variables], after[:, : batch.variables])
 
 
@@ -192,6 +192,6 @@ def test_signed_heads_weigh_neighbours_by_their_edges():
     even = (v[0, 0] + share[0] * v[1, 0] + share[1] * v[2, 0]) / (1 + share[0] + share[1])
     odd = (v[0, 1] - share[2] * v[3, 1]) / (1 - share[2])
     for bias in (dense_bias(batch, nothing * 0, NONE, signed=True), neighbour_bias(batch, nothing * 0, signed=True)):
-        out = attend(zero, zero, qkv[2], bias)[0, 0]
+        out = attend(torch.stack([zero, zero, qkv[2]], 2), bias)[0, 0]
         torch.testing.assert_close(out[0], even)
         torch.testing.assert_close(out[1], odd)

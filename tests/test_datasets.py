@@ -18,7 +18,7 @@ PINNED = {
     "coloring-5-100": "b375af1cce8bbb7e",
     "coloring-10-100": "37f7323f63d05fe9",
     "coloring-10-200": "5a578d3c369c96cd",
-    "rb-small": "14a35dcc41ddab63",
+    "rb-small": "3aa51f3e3a4d2fba",
     "maxcut-50": "e280abf730e1d026",
     "maxcut-200": "b01db891e7f0e1ee",
     "sudoku-31-42": "a3d1df68636a1e92",

@@ -40,7 +40,7 @@ PINNED = {
     ("coloring", (("planted", True), ("vertices", "40-60"))): "5a0fddf01adffa52",
     ("maxcut", (("weights", "signs"),)): "30183ed59a2a7880",
     ("maxcut", (("weights", "normal"),)): "639d8a511a65d4c6",
-    ("mis", (("weighted", True),)): "b85c6a4fae9c327c",
+    ("mis", (("weighted", True),)): "b2ef7360979ddaa2",
 }
 
 

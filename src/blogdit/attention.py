@@ -9,12 +9,17 @@ The logit of variable i towards j is q_i . k_j / sqrt(d) + bias_ij, with bias
 With `signed`, for weighted problems, a relation of strength s adds log |s|, so that attention is proportional to |s|;
 even heads see only relations that push values apart (s > 0), odd heads those that pull them together (s < 0).
 
-`dense` computes all pairs of an instance. `neighbours` computes related pairs only, in time and memory linear in
-their number; with c minus infinity both give the same numbers.
+Three ways to compute it, which give the same numbers where they apply:
+
+- `dense`: all pairs of an instance; the only way if unrelated pairs are visible.
+- `neighbours`: related pairs only, in time and memory linear in their number.
+- `kernels.neighbour_attention`: likewise on a GPU, in one kernel and memory linear in the variables.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import math
 from typing import NamedTuple
 
 import torch
@@ -25,7 +30,7 @@ from blogdit.batch import Batch
 
 
 class DenseBias(NamedTuple):
-    """Bias of every pair, (G, heads, N, N)."""
+    """Bias of every pair, (G, heads, N, N); or (G, 1, N, N) where it is the same for all heads."""
 
     bias: Tensor
 
@@ -36,6 +41,18 @@ class NeighbourBias(NamedTuple):
     source: Tensor
     target: Tensor
     bias: Tensor
+
+
+class NeighbourLists(NamedTuple):
+    """Related pairs as the kernel wants them: `source` (G, E) and `starts` (G, N + 1) of `batch.Relations` as int32,
+    bias (G, E, heads) in units of ln 2, or None where it is 0."""
+
+    source: Tensor
+    starts: Tensor
+    bias: Tensor | None
+
+
+Bias = DenseBias | NeighbourBias | NeighbourLists
 
 
 def _relation_bias(features: Tensor, weights: Tensor, signed: bool) -> Tensor:
@@ -68,7 +85,8 @@ def dense_bias(batch: Batch, weights: Tensor, unrelated: Tensor, signed: bool = 
     # Variables see related ones always, unrelated ones if c is finite, padding never, and themselves without bias.
     visible = visible | (torch.isfinite(unrelated).all() & batch.structure.real[:, None, :])
     bias = torch.where(own[..., None], 0.0, bias)
-    return DenseBias(torch.where(visible[..., None], bias, float("-inf")).permute(0, 3, 1, 2).contiguous())
+    bias = torch.where(visible[..., None], bias, float("-inf")).permute(0, 3, 1, 2).contiguous()
+    return DenseBias(bias)
 
 
 def neighbour_bias(batch: Batch, weights: Tensor, signed: bool = False) -> NeighbourBias:
@@ -83,15 +101,34 @@ def neighbour_bias(batch: Batch, weights: Tensor, signed: bool = False) -> Neigh
     return NeighbourBias(source[order], target[order], bias[order])
 
 
+def has_kernel(device: torch.device, heads: int, width: int) -> bool:
+    """Whether the kernel runs here: a CUDA device, Triton, and heads whose sizes are powers of two."""
+    powers = heads & (heads - 1) == 0 and width & (width - 1) == 0
+    return powers and device.type == "cuda" and importlib.util.find_spec("triton") is not None
+
+
+def neighbour_lists(batch: Batch, weights: Tensor, signed: bool = False) -> NeighbourLists:
+    """For weights that are all zero: the kernel gives no gradient for the bias."""
+    relations = batch.structure.relations
+    bias = _relation_bias(relations.features, weights.detach(), True) * math.log2(math.e) if signed else None
+    return NeighbourLists(relations.source.int(), relations.starts.int(), bias)
+
+
 def dense(q: Tensor, k: Tensor, v: Tensor, bias: DenseBias) -> Tensor:
     """q, k, v (R, M, heads, d) -> (R, M, heads, d)."""
-    rows, count, heads, width = q.shape
-    groups, n = bias.bias.shape[0], bias.bias.shape[-1]
-    folded = [t.view(rows * groups, n, heads, width).transpose(1, 2) for t in (q, k, v)]  # (R G, heads, N, d)
+    rows, _, heads, width = q.shape
+    groups, alike, n, _ = bias.bias.shape
     mask = bias.bias.to(q.dtype)
-    mask = mask.expand(rows, *mask.shape[1:]) if groups == 1 else mask.repeat(rows, 1, 1, 1)
-    out = functional.scaled_dot_product_attention(folded[0], folded[1], folded[2], attn_mask=mask)
-    return out.transpose(1, 2).reshape(rows, count, heads, width)
+    q_, k_, v_ = (t.view(rows, groups, n, heads, width) for t in (q, k, v))
+    if alike == 1 and groups > 1:  # rows beside heads: each group's mask is there once, for all of them
+        q_, k_, v_ = (t.permute(1, 0, 3, 2, 4).flatten(1, 2) for t in (q_, k_, v_))  # (G, R heads, N, d)
+        mask = mask.expand(-1, rows * heads, -1, -1)
+        out = functional.scaled_dot_product_attention(q_, k_, v_, attn_mask=mask)
+        return out.view(groups, rows, heads, n, width).permute(1, 0, 3, 2, 4).reshape(q.shape)
+    q_, k_, v_ = (t.flatten(0, 1).transpose(1, 2) for t in (q_, k_, v_))  # (R G, heads, N, d)
+    mask = mask.expand(rows, heads, n, n) if groups == 1 else mask.repeat(rows, 1, 1, 1)
+    out = functional.scaled_dot_product_attention(q_, k_, v_, attn_mask=mask)
+    return out.transpose(1, 2).reshape(q.shape)
 
 
 def neighbours(q: Tensor, k: Tensor, v: Tensor, bias: NeighbourBias) -> Tensor:
@@ -108,5 +145,12 @@ def neighbours(q: Tensor, k: Tensor, v: Tensor, bias: NeighbourBias) -> Tensor:
     return summed / total.to(v.dtype)[..., None]
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, bias: DenseBias | NeighbourBias) -> Tensor:
+def attend(qkv: Tensor, bias: Bias) -> Tensor:
+    """qkv (R, M, 3, heads, d) -> (R, M, heads, d)."""
+    if isinstance(bias, NeighbourLists):
+        from blogdit.kernels import neighbour_attention  # needs Triton
+
+        out: Tensor = neighbour_attention(qkv.contiguous(), *bias)[0]
+        return out
+    q, k, v = qkv.unbind(2)
     return dense(q, k, v, bias) if isinstance(bias, DenseBias) else neighbours(q, k, v, bias)

@@ -83,13 +83,15 @@ class TableTerms:
 class Relations:
     """Ordered pairs (source -> target) of variables that share a constraint or a term; sorted by target.
 
-    source, target (G, E); features (G, E, F); present (G, E) is false in padding.
+    source, target (G, E); features (G, E, F); present (G, E) is false in padding; the pairs of target i of group g are
+    starts[g, i] .. starts[g, i + 1] - 1, starts (G, N + 1).
     """
 
     source: Tensor
     target: Tensor
     features: Tensor
     present: Tensor
+    starts: Tensor
 
 
 @dataclass(frozen=True)
@@ -265,6 +267,7 @@ def _structure(members: Sequence[Instance], count: int, width: int) -> Structure
             target=_pad([target for _, target, _ in relations]),
             features=_pad([features for _, _, features in relations]),
             present=_pad([np.ones(len(source), np.bool_) for source, _, _ in relations]),
+            starts=_pad([np.searchsorted(target, np.arange(count + 1)) for _, target, _ in relations]),
         ),
         not_equal=_pairs([[(g.pairs, None, np.ones(len(g))) for g in _gather(i, NotEqual)] for i in members]),
         conflict=_pairs([[(g.pairs, g.values, np.ones(len(g))) for g in _gather(i, Conflict)] for i in members]),

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from blogdit.attention import DenseBias, NeighbourBias, attend, dense_bias, neighbour_bias
+from blogdit.attention import Bias, attend, dense_bias, has_kernel, neighbour_bias, neighbour_lists
 from blogdit.batch import Batch
 from blogdit.network import Context, DenoiserConfig
 from blogdit.noise import value_codes
@@ -87,10 +87,10 @@ class Layer(nn.Module):
         for last in (self.attention_out, self.ffn_out):  # residual branches start small, so depth adds no variance
             nn.init.normal_(last.weight, std=0.02 / math.sqrt(2 * config.layers))
 
-    def forward(self, h: Tensor, bias: DenseBias | NeighbourBias) -> Tensor:
+    def forward(self, h: Tensor, bias: Bias) -> Tensor:
         rows, count, _ = h.shape
-        q, k, v = self.qkv(self.attention_norm(h)).view(rows, count, 3, self.heads, -1).unbind(2)
-        h = h + self.attention_out(attend(q, k, v, bias).reshape(rows, count, -1))
+        qkv = self.qkv(self.attention_norm(h)).view(rows, count, 3, self.heads, -1)
+        h = h + self.attention_out(attend(qkv, bias).reshape(rows, count, -1))
         return h + self.ffn_out(functional.relu(self.ffn_in(self.ffn_norm(h))))
 
 
@@ -164,14 +164,18 @@ class Denoiser(nn.Module):
         spread = spread_codes(codes, batch) if codes is not None and config.values == "codes" else None
         return Context(base, self.relation(batch), batch.domain, features, spread)
 
-    def relation(self, batch: Batch) -> DenseBias | NeighbourBias:
-        if self.config.relation == "neighbours":
-            if batch.variables > DENSE_LIMIT:
-                return neighbour_bias(batch, self.relation_weights, self.config.signed)
-            unrelated = torch.full_like(self.unrelated, float("-inf"))
-        else:
-            unrelated = -functional.softplus(self.unrelated)
-        return dense_bias(batch, self.relation_weights, unrelated, self.config.signed)
+    def relation(self, batch: Batch) -> Bias:
+        config = self.config
+        weights: Tensor = self.relation_weights
+        if config.relation != "neighbours":
+            return dense_bias(batch, weights, -functional.softplus(self.unrelated), config.signed)
+        if has_kernel(batch.device, config.heads, config.head_dim) and not config.edge_features:
+            return neighbour_lists(batch, weights, config.signed)
+        if batch.variables > DENSE_LIMIT:
+            return neighbour_bias(batch, weights, config.signed)
+        if not (config.signed or config.edge_features):
+            weights = weights[:, :1]  # all heads alike: one bias serves them
+        return dense_bias(batch, weights, weights.new_full((weights.shape[1],), float("-inf")), config.signed)
 
     def forward(self, logits: Tensor, block: Tensor, context: Context) -> tuple[Tensor, Tensor]:
         """logits (R, M, K), block (R, M) -> mean (R, M, K), log-variance (R, M, 1 or K)."""

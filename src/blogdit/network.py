@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from torch import Tensor
 
-from blogdit.attention import DenseBias, NeighbourBias
+from blogdit.attention import Bias
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Context(NamedTuple):
     """What the network needs of a batch, computed once for many steps."""
 
     base: Tensor  # (R or 1, M, dim) positions and givens
-    bias: DenseBias | NeighbourBias
+    bias: Bias
     domain: Tensor  # (M, K)
     features: Tensor  # (M, K, F)
     codes: Tensor | None  # (R, G, K, dim), where values enter through codes

@@ -153,12 +153,13 @@ def validate(
     bank = CodeBank(model.config, 61, batch.values, torch.Generator().manual_seed(0), device)
     place = torch.arange(batch.size, device=device)
     context, pick = model.context(batch), Selector(selector, batch)  # type: ignore[arg-type]
+    denoise = in_bfloat16(model) if device.type == "cuda" else model
     logits = prior(batch, chain, noise)
     best = torch.full((batch.rows, batch.groups), math.inf, device=device)
     for step in range(steps):
         done = torch.full((1, batch.chains, batch.size), step / steps, device=device)
         context = bank.give(context, place + step, batch)
-        logits = unroll(model, context, batch, logits, done, chain, pick, noise).logits
+        logits = unroll(denoise, context, batch, logits, done, chain, pick, noise).logits
         last = energy(one_hot(decode(logits, batch), batch), batch)
         best = torch.minimum(best, last)
     if batch.optimisation:

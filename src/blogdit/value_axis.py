@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from blogdit.attention import DenseBias, NeighbourBias, attend
+from blogdit.attention import Bias, attend
 from blogdit.network import Context, DenoiserConfig
 from blogdit.relations import VALUE_FEATURES
 
@@ -38,12 +38,11 @@ class AxisLayer(nn.Module):
         for last in (self.attention_out, self.ffn_out):  # residual branches start small, so depth adds no variance
             nn.init.normal_(last.weight, std=0.02 / math.sqrt(2 * config.layers))
 
-    def forward(self, h: Tensor, bias: DenseBias | NeighbourBias, domain: Tensor) -> Tensor:
+    def forward(self, h: Tensor, bias: Bias, domain: Tensor) -> Tensor:
         """h (R, K, M, dim), domain (K, M, 1)."""
         rows, values, count, _ = h.shape
-        mixed = self.qkv(self.attention_norm(h)).view(rows * values, count, 3, self.heads, -1)
-        q, k, v = mixed.unbind(2)
-        seen = attend(q, k, v, bias).reshape(rows, values, count, -1)  # each value by itself
+        qkv = self.qkv(self.attention_norm(h)).view(rows * values, count, 3, self.heads, -1)
+        seen = attend(qkv, bias).reshape(rows, values, count, -1)  # each value by itself
         h = h + self.attention_out(seen)
         u = self.ffn_norm(h)
         highest = u.masked_fill(~domain, -1e4).amax(1)

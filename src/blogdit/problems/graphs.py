@@ -115,7 +115,9 @@ def _distinct_pairs(vertices: int, count: int, rng: np.random.Generator) -> IntA
 def rb_graph(n: int, k: int, p: float, rng: np.random.Generator) -> Graph:
     """The RB model: n disjoint k-cliques (variables and their values) and random edges between pairs of cliques.
 
-    Its largest independent set has at most n vertices, one per clique.
+    Its largest independent set has at most n vertices, one per clique. As in the instances that the literature uses,
+    a round adds edges that are new among those of the same ordered pair of cliques: edges that the pair got the other
+    way round may repeat.
     """
     alpha = math.log(k) / math.log(n)
     rounds = int(-alpha / math.log(1 - p) * n * math.log(n) - 1)
@@ -125,7 +127,7 @@ def rb_graph(n: int, k: int, p: float, rng: np.random.Generator) -> Graph:
     np.fill_diagonal(adjacent, False)
     for _ in range(rounds):
         a, b = rng.choice(n, size=2, replace=False)
-        low, high = min(a, b) * k, max(a, b) * k
+        low, high = a * k, b * k
         free = np.flatnonzero(~adjacent[low : low + k, high : high + k])
         added = rng.choice(free, size=min(edges_per_round, len(free)), replace=False)
         adjacent[low + added // k, high + added % k] = True

@@ -1,0 +1,61 @@
+"""The Triton kernel gives the numbers of the plain computation; without a GPU it runs in Triton's interpreter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from blogdit.attention import NeighbourLists, attend, neighbour_bias, neighbour_lists
+from blogdit.batch import collate
+from blogdit.constraints import NotEqual
+from blogdit.csp import Instance
+from blogdit.problems import generate
+from blogdit.relations import RELATION_FEATURES
+from helpers import generator
+
+pytest.importorskip("triton")  # tests/conftest.py turns its interpreter on
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+BATCHES = {
+    "weighted graphs": lambda: generate("maxcut", 2, seed=0, vertices="5-24", p_min=0.3, p_max=0.9, weights="mixed"),
+    "graphs": lambda: generate("coloring", 2, seed=1, vertices="5-24", colors=3, p_min=0.5, p_max=0.9),
+    "boards": lambda: generate("sudoku", 2, seed=2, box=2, min_givens=4, max_givens=6),
+    "no relation": lambda: [Instance(np.full(3, 2))],
+    "path": lambda: [Instance(np.full(3, 2), (NotEqual([[0, 1], [1, 2]]),))],
+}
+
+
+@pytest.mark.parametrize("name", BATCHES)
+@pytest.mark.parametrize("signed", [False, True])
+def test_kernel_equals_plain_attention(name, signed):
+    """Outputs and gradients, for several rows, groups of different sizes and degrees above and below a chunk."""
+    batch, heads, width = collate(BATCHES[name]()).to(DEVICE), 4, 4
+    weights = torch.zeros(RELATION_FEATURES, heads, device=DEVICE)
+    count = batch.groups * batch.variables
+    qkv = torch.randn(2, count, 3, heads, width, generator=generator(7)).to(DEVICE).requires_grad_()
+    slopes = torch.randn(2, count, heads, width, generator=generator(8)).to(DEVICE)
+    plain = attend(qkv, neighbour_bias(batch, weights, signed))
+    kernel = attend(qkv, neighbour_lists(batch, weights, signed))
+    torch.testing.assert_close(kernel, plain, rtol=1e-5, atol=2e-6)
+    gradients = [torch.autograd.grad(out, qkv, slopes)[0] for out in (plain, kernel)]
+    torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-4, atol=1e-5)
+
+
+def test_lists_are_those_of_the_batch():
+    """Neighbours of each variable, by hand."""
+    batch = collate([Instance(np.full(4, 2), (NotEqual([[0, 2], [2, 3]]),))])
+    lists = neighbour_lists(batch, torch.zeros(RELATION_FEATURES, 1))
+    assert isinstance(lists, NeighbourLists)
+    near = [lists.source[0, a:b].tolist() for a, b in zip(lists.starts[0][:-1], lists.starts[0][1:], strict=True)]
+    assert near == [[2], [], [0, 3], [2]]
+
+
+@pytest.mark.skipif(DEVICE == "cpu", reason="needs a GPU")
+def test_bfloat16_is_close_to_float32():
+    batch = collate(BATCHES["graphs"]()).to(DEVICE)
+    qkv = torch.randn(2, batch.groups * batch.variables, 3, 4, 16, device=DEVICE)
+    lists = neighbour_lists(batch, torch.zeros(RELATION_FEATURES, 4, device=DEVICE))
+    torch.testing.assert_close(attend(qkv.bfloat16(), lists).float(), attend(qkv, lists), rtol=0.02, atol=0.02)
