@@ -154,7 +154,7 @@ def test_laying_out_is_reversible_and_givens_land_on_their_variables():
     domain = batch.domain.view(5, 7, -1)
     for b, instance in enumerate(members):
         assert domain[b, : instance.size].sum(-1).tolist() == instance.domain_sizes.tolist()
-        assert domain[b, instance.size :].sum(-1).tolist() == [1] * (7 - instance.size)
+        assert domain[b, instance.size :].all()
 
 
 def test_large_graphs_need_lists_not_matrices():

@@ -24,11 +24,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "batch": {*CORE, "relations"},
     "energy": {"batch"},
     "kernels": set(),
-    "attention": {"batch", "kernels"},
+    "runtime": set(),
+    "attention": {"batch", "kernels", "runtime"},
     "network": {"attention"},
     "value_axis": {"attention", "network", "relations"},
     "denoiser": {"attention", "batch", "network", "noise", "relations", "value_axis"},
-    "noise": set(),
+    "noise": {"kernels", "runtime"},
     "blocks": {"batch", "energy", "noise"},
     "chain": {"batch", "blocks", "network", "noise"},
     "checkpoint": {*CORE, "blocks", "chain", "denoiser", "network"},
@@ -44,7 +45,6 @@ MAY_IMPORT |= {
     "streams": {*CORE, "formats", "solver", "solving"},
     "recipe": {*METHOD, "problems"},
     "runlog": {"checkpoint"},
-    "runtime": set(),
     "training": {*CORE, *METHOD, "datasets", "formats", "problems", "recipe", "runlog"},
 }
 MAY_IMPORT["api"] = set(MAY_IMPORT) - {"baselines"}

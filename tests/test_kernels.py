@@ -10,6 +10,7 @@ from blogdit.attention import NeighbourLists, attend, neighbour_bias, neighbour_
 from blogdit.batch import collate
 from blogdit.constraints import NotEqual
 from blogdit.csp import Instance
+from blogdit.noise import StreamNoise
 from blogdit.problems import generate
 from blogdit.relations import RELATION_FEATURES
 from helpers import generator
@@ -59,3 +60,18 @@ def test_bfloat16_is_close_to_float32():
     qkv = torch.randn(2, batch.groups * batch.variables, 3, 4, 16, device=DEVICE)
     lists = neighbour_lists(batch, torch.zeros(RELATION_FEATURES, 4, device=DEVICE))
     torch.testing.assert_close(attend(qkv.bfloat16(), lists).float(), attend(qkv, lists), rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("normal", [True, False])
+def test_noise_kernel_equals_plain_streams(normal):
+    """Uniform numbers bit for bit, normal ones up to the last bits of logarithm and cosine."""
+    from blogdit.kernels import stream_noise
+
+    keys = torch.tensor([5, 0xFFFFFFFF, 0x80000001], device=DEVICE)
+    draws = torch.tensor([0, 3, 70_000], device=DEVICE)
+    plain = StreamNoise(keys.cpu(), draws.cpu())
+    shape = (2, 3, 5, 7) if normal else (2, 3, 35)
+    expected = plain.normal(*shape) if normal else plain.uniform(*shape)
+    width = 7 if normal else 1
+    numbers = stream_noise(keys.int(), draws.int(), 2, shape[2], width, normal).cpu().view(shape)
+    torch.testing.assert_close(numbers, expected, rtol=1e-4 if normal else 0, atol=1e-5 if normal else 0)

@@ -18,7 +18,6 @@ Three ways to compute it, which give the same numbers where they apply:
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from typing import NamedTuple
 
@@ -27,6 +26,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from blogdit.batch import Batch
+from blogdit.runtime import runs_kernels
 
 
 class DenseBias(NamedTuple):
@@ -57,7 +57,7 @@ Bias = DenseBias | NeighbourBias | NeighbourLists
 
 def _relation_bias(features: Tensor, weights: Tensor, signed: bool) -> Tensor:
     """Bias of related pairs with features (..., F) -> (..., heads)."""
-    bias = (features @ weights).to(weights.dtype)  # autocast would make it bfloat16
+    bias = (features @ weights.float()).float()  # autocast would make it bfloat16
     if not signed:
         return bias
     strength = features[..., :1]
@@ -104,7 +104,7 @@ def neighbour_bias(batch: Batch, weights: Tensor, signed: bool = False) -> Neigh
 def has_kernel(device: torch.device, heads: int, width: int) -> bool:
     """Whether the kernel runs here: a CUDA device, Triton, and heads whose sizes are powers of two."""
     powers = heads & (heads - 1) == 0 and width & (width - 1) == 0
-    return powers and device.type == "cuda" and importlib.util.find_spec("triton") is not None
+    return powers and runs_kernels(device)
 
 
 def neighbour_lists(batch: Batch, weights: Tensor, signed: bool = False) -> NeighbourLists:

@@ -126,6 +126,7 @@ class Batch:
     shared: bool
     chains: int = 1
     optimisation: bool = False  # some instance has an objective
+    full: bool = False  # every variable may take all K values
 
     @property
     def size(self) -> int:
@@ -192,6 +193,10 @@ class Batch:
         """(R, M): variables that a block may hold."""
         return self.real & ~self.given
 
+    def allowed(self, logits: Tensor) -> Tensor:
+        """Logits (R, M, K) with minus infinity at values outside the domains."""
+        return logits if self.full else logits.masked_fill(~self.domain, float("-inf"))
+
     def to(self, device: torch.device | str) -> Batch:
         return _map_tensors(self, lambda tensor: tensor.to(device, non_blocking=True))
 
@@ -234,6 +239,7 @@ def collate(
         shared=shared,
         chains=chains,
         optimisation=any(i.objective is not None for i in instances),
+        full=all(bool((i.domain_sizes == width).all()) for i in members),
     )
 
 
@@ -256,7 +262,9 @@ def _structure(members: Sequence[Instance], count: int, width: int) -> Structure
     positions = [np.zeros((i.size, dims), np.int64) if i.positions is None else i.positions for i in members]
     relations = [relation_list(i) for i in members]
     domain = _pad([np.arange(width) < s[:, None] for s in sizes], count)
-    domain[:, :, 0] = True  # padding has one value, so that its softmax is defined
+    # The softmax of padding must be defined; nobody looks at its values.
+    domain |= torch.from_numpy(np.arange(count) >= np.array([len(s) for s in sizes])[:, None])[..., None]
+    domain[:, :, 0] = True
     return Structure(
         real=_pad([np.ones(i.size, np.bool_) for i in members], count),
         domain=domain,

@@ -90,7 +90,7 @@ class Selector:
 
     def _uncertainty(self, logits: Tensor) -> Tensor:
         """1 - (probability of the likeliest value - of the second likeliest)."""
-        chances = logits.masked_fill(~self.batch.domain, float("-inf")).softmax(-1)
+        chances = self.batch.allowed(logits).softmax(-1)
         if chances.shape[-1] == 1:
             return torch.ones_like(chances[..., 0])
         best = chances.topk(2, dim=-1).values
@@ -172,4 +172,4 @@ def _incidence(batch: Batch) -> tuple[Tensor, Tensor, Tensor, list[int]]:
 
 def decode(logits: Tensor, batch: Batch) -> Tensor:
     """The likeliest value of each variable, (R, M)."""
-    return logits.masked_fill(~batch.domain, float("-inf")).argmax(-1)
+    return batch.allowed(logits).argmax(-1)

@@ -160,9 +160,11 @@ class Denoiser(nn.Module):
                     f"the instance in {positions.shape[-1]}"
                 )
             base = base + positional_encoding(positions.reshape(-1, config.position_dims), config.dim)
-        features = batch.structure.value_features.reshape(-1, batch.values, VALUE_FEATURES)
+        dtype = self.in_block.dtype
+        features = batch.structure.value_features.reshape(-1, batch.values, VALUE_FEATURES).to(dtype)
         spread = spread_codes(codes, batch) if codes is not None and config.values == "codes" else None
-        return Context(base, self.relation(batch), batch.domain, features, spread)
+        domain = None if batch.full else batch.domain
+        return Context(base.to(dtype), self.relation(batch), domain, features, spread)
 
     def relation(self, batch: Batch) -> Bias:
         config = self.config
@@ -179,7 +181,9 @@ class Denoiser(nn.Module):
 
     def forward(self, logits: Tensor, block: Tensor, context: Context) -> tuple[Tensor, Tensor]:
         """logits (R, M, K), block (R, M) -> mean (R, M, K), log-variance (R, M, 1 or K)."""
-        x = logits.masked_fill(~context.domain, float("-inf")).softmax(-1)
+        if context.domain is not None:
+            logits = logits.masked_fill(~context.domain, float("-inf"))
+        x = logits.softmax(-1).to(self.in_block.dtype)
         place = context.base + self.in_block * block[..., None]  # (R, M, dim)
         mean, log_variance = self.body(x, place, context)
         return mean.float(), log_variance.float().clamp(*LOG_VARIANCE_RANGE)

@@ -48,6 +48,6 @@ class Context(NamedTuple):
 
     base: Tensor  # (R or 1, M, dim) positions and givens
     bias: Bias
-    domain: Tensor  # (M, K)
+    domain: Tensor | None  # (M, K); None: all variables have all values
     features: Tensor  # (M, K, F)
     codes: Tensor | None  # (R, G, K, dim), where values enter through codes

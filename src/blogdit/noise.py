@@ -7,11 +7,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Protocol
 
 import torch
 from torch import Tensor
+
+from blogdit.runtime import runs_kernels
 
 
 class Noise(Protocol):
@@ -42,57 +45,66 @@ class GeneratorNoise:
         return self._own(torch.rand(shape, generator=self.generator, device=self.device), instances)
 
 
-_MASK = 0xFFFFFFFF
+def _wrap(number: int) -> int:
+    """32 bits as int32 holds them."""
+    return (number + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def _mix(x: Tensor) -> Tensor:
-    """A 32-bit finaliser on int64 tensors (Wellons' "lowbias32"): each input bit flips each output bit half the time.
+    """A 32-bit finaliser on int32 tensors (Wellons' "lowbias32"): each input bit flips each output bit half the time.
 
-    Factors stay below 2^31 x 2^32 < 2^63, so no product overflows.
+    Products wrap around; a shift to the right brings in copies of the sign, which are masked away.
     """
-    x = x ^ (x >> 16)
-    x = (x * 0x7FEB352D) & _MASK
-    x = x ^ (x >> 15)
-    x = (x * 0x046CA68B + ((x & 1) << 31)) & _MASK  # 0x846CA68B without its top bit, which is added back
-    return x ^ (x >> 16)
+    x = x ^ ((x >> 16) & 0xFFFF)
+    x = x.mul_(0x7FEB352D)
+    x = x ^ ((x >> 15) & 0x1FFFF)
+    x = x.mul_(_wrap(0x846CA68B))
+    return x ^ ((x >> 16) & 0xFFFF)
 
 
 class StreamNoise:
     """One stream per instance, keyed by `keys` (B,); `draws` (B,) counts what each instance has drawn so far."""
 
     def __init__(self, keys: Tensor, draws: Tensor | None = None):
-        self.keys = keys & _MASK
-        self.draws = torch.zeros_like(keys) if draws is None else draws
+        self.keys = keys.to(torch.int32)  # of a larger number, the lower 32 bits
+        self.draws = torch.zeros_like(self.keys) if draws is None else draws.to(torch.int32)
 
     def take(self, index: Tensor) -> StreamNoise:
         """The streams of the instances at `index`."""
         return StreamNoise(self.keys[index], self.draws[index])
 
     def _bits(self, chains: int, variables: int, width: int, lane: int) -> Tensor:
-        """(chains, B, variables, width) 32-bit numbers."""
-        device = self.keys.device
-        chain = torch.arange(chains, device=device).view(-1, 1, 1, 1)
-        variable = torch.arange(variables, device=device).view(1, 1, -1, 1)
-        value = torch.arange(width, device=device).view(1, 1, 1, -1)
+        """(chains, B, variables, width) 24-bit numbers."""
+        count = functools.partial(torch.arange, dtype=torch.int32, device=self.keys.device)
         key = _mix(_mix(self.keys ^ _mix(self.draws * 2 + lane)) + 0x9E37)
-        key = _mix((key.view(1, -1, 1, 1) + chain * 0x3C6EF372) & _MASK)
-        key = _mix((key + variable * 0x5BD1E995) & _MASK)
-        return _mix((key ^ _mix(value + 0x51ED270B)) & _MASK)
+        key = _mix(key.view(1, -1, 1, 1) + count(chains).view(-1, 1, 1, 1) * 0x3C6EF372)
+        key = _mix(key + count(variables).view(1, 1, -1, 1) * 0x5BD1E995)
+        return (_mix(key ^ _mix(count(width) + 0x51ED270B)) >> 8) & 0xFFFFFF
 
     def uniform(self, chains: int, instances: int, variables: int) -> Tensor:
-        if variables:
-            bits = self._bits(chains, variables, 1, lane=0).squeeze(-1)
+        if variables == 0:
+            numbers = torch.zeros(chains, instances, 0, device=self.keys.device)
+        elif runs_kernels(self.keys.device):
+            from blogdit.kernels import stream_noise
+
+            numbers = stream_noise(self.keys, self.draws, chains, variables, 1, normal=False).squeeze(-1)
         else:
-            bits = self.keys.new_zeros(chains, instances, 0)
+            numbers = self._bits(chains, variables, 1, lane=0).squeeze(-1).float() * 2.0**-24  # [0, 1)
         self.draws = self.draws + 1  # also for no numbers: what comes next must not depend on the batch
-        return (bits >> 8).float() * 2.0**-24  # [0, 1) with 24 bits
+        return numbers
 
     def normal(self, chains: int, instances: int, variables: int, width: int) -> Tensor:
         """Box-Muller from two uniform numbers per entry."""
-        first = ((self._bits(chains, variables, width, lane=0) >> 8).float() + 0.5) * 2.0**-24  # (0, 1)
-        second = (self._bits(chains, variables, width, lane=1) >> 8).float() * 2.0**-24
+        if runs_kernels(self.keys.device):
+            from blogdit.kernels import stream_noise
+
+            numbers = stream_noise(self.keys, self.draws, chains, variables, width, normal=True)
+        else:
+            first = (self._bits(chains, variables, width, lane=0).float() + 0.5) * 2.0**-24  # (0, 1)
+            second = self._bits(chains, variables, width, lane=1).float() * 2.0**-24
+            numbers = torch.sqrt(-2.0 * torch.log(first)) * torch.cos(2 * math.pi * second)
         self.draws = self.draws + 1
-        return torch.sqrt(-2.0 * torch.log(first)) * torch.cos(2 * math.pi * second)
+        return numbers
 
 
 def value_codes(sets: int, values: int, dim: int, generator: torch.Generator) -> Tensor:

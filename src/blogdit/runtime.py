@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import torch
 from torch import distributed
@@ -19,6 +21,16 @@ def resolve_device(name: str = "auto") -> torch.device:
     if name == "cuda" and not torch.cuda.is_available():
         raise InputError("no CUDA device here; expected --device cpu or auto")
     return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+@cache
+def _has_triton() -> bool:
+    return importlib.util.find_spec("triton") is not None
+
+
+def runs_kernels(device: torch.device) -> bool:
+    """Whether `blogdit.kernels` can be used there."""
+    return device.type == "cuda" and _has_triton()
 
 
 def set_threads(threads: int | None) -> None:

@@ -271,7 +271,7 @@ class Solver:
         self, crew: Crew, before: Tensor, values: Tensor, block: Tensor, rate: Tensor, total: Tensor, better: list[bool]
     ) -> list[Step]:
         batch = crew.batch
-        chances = crew.logits.masked_fill(~batch.domain, float("-inf")).softmax(-1).amax(-1)
+        chances = batch.allowed(crew.logits).softmax(-1).amax(-1)
         sure = batch.per_instance(chances)[0].cpu().numpy()
         inside, changed, now = (batch.per_instance(t)[0].cpu().numpy() for t in (block, before != values, values))
         steps = []

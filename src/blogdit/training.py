@@ -71,7 +71,7 @@ class TrainingLoss(nn.Module):
         context = self.denoiser.context(batch, codes)
         selector = Selector(config.selector, batch)
         end = unroll(self.call, context, batch, logits, progress, self.recipe.chain, selector, noise)
-        x = end.logits.masked_fill(~batch.domain, float("-inf")).softmax(-1)
+        x = batch.allowed(end.logits).softmax(-1)
         h = energy(x, batch, form=config.all_different).mean()
         spread, matching = end.entropy.mean(), end.noise_matching.mean()
         loss = h + tau * matching - (tau * spread if config.entropy else 0.0)

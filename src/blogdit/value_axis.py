@@ -38,15 +38,18 @@ class AxisLayer(nn.Module):
         for last in (self.attention_out, self.ffn_out):  # residual branches start small, so depth adds no variance
             nn.init.normal_(last.weight, std=0.02 / math.sqrt(2 * config.layers))
 
-    def forward(self, h: Tensor, bias: Bias, domain: Tensor) -> Tensor:
-        """h (R, K, M, dim), domain (K, M, 1)."""
+    def forward(self, h: Tensor, bias: Bias, domain: Tensor | None) -> Tensor:
+        """h (R, K, M, dim), domain (K, M, 1) or None."""
         rows, values, count, _ = h.shape
         qkv = self.qkv(self.attention_norm(h)).view(rows * values, count, 3, self.heads, -1)
         seen = attend(qkv, bias).reshape(rows, values, count, -1)  # each value by itself
         h = h + self.attention_out(seen)
         u = self.ffn_norm(h)
-        highest = u.masked_fill(~domain, -1e4).amax(1)
-        mean = (u * domain).sum(1) / domain.sum(0)
+        if domain is None:
+            highest, mean = u.amax(1), u.mean(1)
+        else:
+            highest = u.masked_fill(~domain, -1e4).amax(1)
+            mean = (u * domain).sum(1) / domain.sum(0)
         pooled = self.pool_in(torch.cat([highest, mean], -1))  # (R, M, wide)
         return h + self.ffn_out(functional.relu(self.ffn_in(u) + pooled[:, None]))
 
@@ -63,9 +66,10 @@ class AxisBody(nn.Module):
     def forward(self, x: Tensor, place: Tensor, context: Context) -> tuple[Tensor, Tensor]:
         """x (R, M, K) on the simplex, place (R, M, dim) -> mean and log-variance (R, M, K)."""
         # A probability, and how it compares with the uniform one.
-        chances = torch.stack([x, x * context.domain.sum(-1, keepdim=True)], -1).transpose(1, 2)  # (R, K, M, 2)
+        sizes = x.shape[-1] if context.domain is None else context.domain.sum(-1, keepdim=True)
+        chances = torch.stack([x, x * sizes], -1).transpose(1, 2)  # (R, K, M, 2)
         h = self.chance_in(chances) + self.feature_in(context.features.transpose(0, 1)) + place[:, None]
-        domain = context.domain.T[..., None]  # (K, M, 1)
+        domain = None if context.domain is None else context.domain.T[..., None]  # (K, M, 1)
         for layer in self.layers:
             h = layer(h, context.bias, domain)
         out = self.out(self.norm(h)).transpose(1, 2)  # (R, M, K, 2)

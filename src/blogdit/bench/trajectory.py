@@ -128,7 +128,7 @@ def blogdit_path(
     def watch() -> None:
         assert solver.crew is not None
         batch = solver.crew.batch
-        chances = solver.crew.logits.masked_fill(~batch.domain, float("-inf")).softmax(-1)
+        chances = batch.allowed(solver.crew.logits).softmax(-1)
         state = batch.per_instance(chances)[0, 0, : instance.size].double().cpu().numpy()
         states.append((state, state.argmax(-1)))
 
