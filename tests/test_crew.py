@@ -47,7 +47,7 @@ def test_joining_and_leaving_change_nobody(model, group):
 
     def after(steps: int, crew: Crew) -> Crew:
         for _ in range(steps):
-            Solver(model, options)._step(crew)
+            Solver(model, options)._take_steps(crew)
         return crew
 
     def enter(*places: int) -> Crew:
@@ -96,6 +96,6 @@ def test_value_codes_change_from_step_to_step(group):
     crew = solver._enter([Job(0, group[0])])
     seen = []
     for _ in range(4):
-        solver._step(crew)
+        solver._take_steps(crew)
         seen.append(crew.context.codes)
     assert not any(torch.equal(seen[i], seen[j]) for i in range(4) for j in range(i))

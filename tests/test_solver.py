@@ -20,6 +20,7 @@ from blogdit.errors import InputError
 from blogdit.problems import coloring, generate, maxcut
 from blogdit.solver import Solver
 from blogdit.solving import Finished, SolveOptions, Step
+from blogdit.stepping import count_steps
 from helpers import small_denoiser
 
 TRIANGLE = coloring.build((3, [[0, 1], [1, 2], [0, 2]]), colors=2)  # has no solution
@@ -349,10 +350,10 @@ def test_a_chain_that_improves_is_left_in_peace():
     solver = Solver(random_model(), SolveOptions(cycle=6))
     crew = solver._enter([Job(0, TRIANGLE)])
     for step in range(30):
-        solver._count(crew, torch.full((1, 1), 100.0 - step, dtype=torch.float64))
+        count_steps(crew, torch.full((1, 1), 100.0 - step, dtype=torch.float64), cycle=6)
     assert crew.since_reheat.item() == 30
     for _ in range(3):
-        solver._count(crew, torch.full((1, 1), 80.0, dtype=torch.float64))
+        count_steps(crew, torch.full((1, 1), 80.0, dtype=torch.float64), cycle=6)
     assert crew.since_reheat.item() == 0
 
 
@@ -482,3 +483,41 @@ def test_the_incumbent_is_in_the_sense_of_the_problem():
 def test_options_are_checked(options, message):
     with pytest.raises(ValueError, match=message):
         SolveOptions(**options)
+
+
+# -- steps without a look -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("every", [3, 16])
+def test_answers_do_not_depend_on_when_the_host_looks(sudoku4, puzzles, every):
+    """Values and steps of puzzles that come and go, and of cuts that stop at a target."""
+    cuts = generate("maxcut", 4, seed=5, vertices=20)
+    for model, instances, options in (
+        (sudoku4, puzzles[:30], {"steps": 50, "batch_size": 8}),
+        (random_model(), cuts, {"steps": 40, "chains": 2, "target": 25.0, "polish": False}),
+        (random_model(), cuts, {"steps": 20, "first_feasible": True, "schedule": "budget"}),
+    ):
+        expected = answers(model, instances, **options)
+        solver = Solver(model, SolveOptions(**options))
+        solver.look_every = every
+        found = sorted(solver.results(instances))
+        if options.get("schedule") != "budget":  # blocks follow the budget as of the last look
+            assert [(r.values.tolist(), r.steps) for _, r in found] == [row[:2] for row in expected]
+        assert [r.status for _, r in found] == [row[2] for row in expected]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("block", ["random", "margin", "critical", "related", "all"])
+def test_replayed_steps_equal_launched_ones(sudoku4, puzzles, block):
+    """The state of a crew after a recorded step and after the same step launched kernel by kernel, bit for bit."""
+    for model, instances in ((sudoku4, puzzles[:7]), (random_model(), generate("maxcut", 3, seed=5, vertices=20))):
+        states = []
+        for records in (True, False):
+            solver = Solver(model, SolveOptions(steps=20, chains=2, block=block), "cuda")
+            crew = solver._enter([Job(place, one) for place, one in enumerate(instances)])
+            stepper = solver._stepper(crew)
+            stepper.records = records
+            stepper.advance(9)
+            assert (stepper.graph is not None) == records
+            states.append([tensor.cpu() for tensor in crew.state()])
+        assert all(torch.equal(one, other) for one, other in zip(*states, strict=True))

@@ -53,9 +53,8 @@ class Transition(NamedTuple):
 
 def _fresh(batch: Batch, config: ChainConfig, noise: Noise) -> Tensor:
     z = batch.lay(noise.normal(batch.chains, batch.size, batch.variables, batch.values)) * config.prior_scale
-    if config.prior_bias:
-        bias = torch.tensor(config.prior_bias, device=z.device)[: batch.values]
-        z[..., : len(bias)] += bias
+    for value, bias in enumerate(config.prior_bias[: batch.values]):
+        z[..., value] += bias
     return z
 
 

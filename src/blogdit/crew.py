@@ -26,6 +26,7 @@ from blogdit.denoiser import CodeBank
 from blogdit.network import Context
 from blogdit.noise import StreamNoise
 
+TOLERANCE = 1e-6  # energies closer than this are equal: sums of real weights depend on the order of addition
 CODE_SETS = 61  # a step draws three times from the noise, so its count modulo a prime runs through all sets
 
 
@@ -39,7 +40,8 @@ class Job:
     index: int
     instance: Instance
     entered: float = math.inf  # when its time began
-    steps: int = 0
+    steps: int = 0  # taken by its batch since
+    answered: bool = False  # it has its result, and keeps its place until others come
     shape: Shape = field(init=False)
 
     def __post_init__(self) -> None:
@@ -81,19 +83,27 @@ class Crew:
     best_values: Tensor  # (B, N) where that was
     best_objective: Tensor  # (B,) lowest objective among valid assignments, minimisation form; inf if none
     best_valid: Tensor  # (B, N)
+    goal: Tensor  # (B,) an objective that is good enough, minimisation form; -inf if none is
+    steps: Tensor  # (B,) taken until the goal was reached, or so far
     codes: CodeBank = field(init=False)
     context: Context = field(init=False)
     selector: Selector = field(init=False)
 
     OF_CHAINS = ("since_reheat", "since_gain", "chain_best")
-    OF_INSTANCES = ("best_energy", "best_values", "best_objective", "best_valid")
+    OF_INSTANCES = ("best_energy", "best_values", "best_objective", "best_valid", "goal", "steps")
 
     @classmethod
-    def enter(cls, jobs: list[Job], model: Model, chains: int, seed: int, device: torch.device) -> Crew:
-        """Fresh chains for instances of one shape."""
+    def enter(
+        cls, jobs: list[Job], model: Model, chains: int, seed: int, device: torch.device, goals: Sequence[float] = ()
+    ) -> Crew:
+        """Fresh chains for instances of one shape; `goals` are objectives to stop at, in minimisation form."""
         now = time.monotonic()
         for job in jobs:
-            job.entered, job.steps = min(job.entered, now), 0  # who starts again keeps the time that is left
+            job.entered, job.steps, job.answered = (
+                min(job.entered, now),
+                0,
+                False,
+            )  # who starts again keeps the time that is left
         batch = collate([job.instance for job in jobs], chains, *jobs[0].shape).to(device)
         noise = StreamNoise(torch.tensor([instance_key(job.instance, seed) for job in jobs], device=device))
         logits = prior(batch, model.chain, noise)
@@ -101,7 +111,11 @@ class Crew:
         worst = torch.full((len(jobs),), math.inf, dtype=torch.float64, device=device)
         values = batch.per_instance(decode(logits, batch))[0]
         chain_worst = worst.expand(chains, -1).clone()
-        return cls(jobs, batch, noise, logits, zeros, zeros, chain_worst, worst, values, worst, values)
+        goal = torch.tensor(goals, dtype=torch.float64, device=device) if goals else -worst
+        return cls(
+            jobs, batch, noise, logits, zeros, zeros.clone(), chain_worst, worst, values, worst.clone(), values.clone(),
+            goal, zeros[0].clone(),
+        )  # fmt: skip
 
     def prepare(self, model: Model, block: SelectorName, seed: int) -> Crew:
         """Compute what depends on who is in the batch."""
@@ -110,6 +124,21 @@ class Crew:
         self.context = model.denoiser.context(self.batch)
         self.selector = Selector(block, self.batch)
         return self
+
+    @property
+    def reached(self) -> Tensor:
+        """Which instances have an answer that is good enough, (B,)."""
+        has_objective = self.batch.structure.has_objective.expand(self.batch.size)
+        return torch.where(has_objective, self.best_objective <= self.goal, self.best_energy <= TOLERANCE)
+
+    def state(self) -> list[Tensor]:
+        """All that a step changes."""
+        return [self.logits, self.noise.draws, *(getattr(self, name) for name in self.OF_CHAINS + self.OF_INSTANCES)]
+
+    def set_state(self, state: Sequence[Tensor]) -> None:
+        self.logits, self.noise.draws, *rest = state
+        for name, tensor in zip(self.OF_CHAINS + self.OF_INSTANCES, rest, strict=True):
+            setattr(self, name, tensor)
 
     def redraw_codes(self) -> None:
         """Another set of codes for each instance, by its own count."""

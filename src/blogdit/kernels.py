@@ -1,6 +1,7 @@
 """What a GPU does in one kernel of our own: attention over neighbours, and the noise of streams.
 
-Attention, forward and backward, with no array larger than the queries. A program takes one variable of one row and walks its list of neighbours, keeping a running softmax:
+Attention, forward and backward, has no array larger than the queries. A program takes one variable of one row and
+walks its list of neighbours, keeping a running softmax:
 
     out_i = sum_j p_ij v_j,  p_ij = exp(q_i . k_j / sqrt(d) + bias_ij) / sum of the same over j,  j in {i} + neighbours.
 

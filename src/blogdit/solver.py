@@ -7,7 +7,9 @@ and on the instance alone, so its answer does not depend on its company.
 
 from __future__ import annotations
 
+import copy
 import math
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -18,42 +20,45 @@ import torch
 from torch import Tensor
 
 from blogdit.blocks import decode
-from blogdit.chain import reverse_step
+from blogdit.chain import DenoiserCall
 from blogdit.checkpoint import Model
 from blogdit.constraints import IntArray
-from blogdit.crew import Crew, Job, Shape
+from blogdit.crew import TOLERANCE, Crew, Job, Shape
 from blogdit.csp import Instance
-from blogdit.denoiser import in_bfloat16
-from blogdit.energy import energy, objective, one_hot
 from blogdit.errors import InputError
 from blogdit.polish import can_polish, polish
 from blogdit.result import Result
 from blogdit.solving import Finished, SolveOptions, Step
+from blogdit.stepping import Stepped, Stepper
 
-TOLERANCE = 1e-6  # energies closer than this are equal: sums of real weights depend on the order of addition
-LEAST_PENALTY = 0.5  # a violated constraint costs at least 1
 # Values of all variables and chains on the device at a time, where no batch size is given: enough to keep it busy,
 # few enough that a step stays short.
 PLACES = {"cpu": 1 << 14, "cuda": 1 << 20}
 MOST_PLACES = 1024  # instances
+LOOK_EVERY = {"cpu": 1, "cuda": 16}  # steps; a look at the device makes it wait
 
 
 class Solver:
     """Runs a model on instances. `events` is the loop; `results` is what most callers want.
 
-    Set `trace` for an event per step, `on_step` to be called after each step of the batch, and `stopping` (from there,
-    or from a signal handler) to end the loop after the current step.
+    The host looks at the device every `look_every` steps: instances that are done leave then, `on_step` is called, and
+    `stopping` (set from there, or from a signal handler) ends the loop. With `trace` it looks at every step and tells.
+    Answers and their steps do not depend on when it looks.
     """
 
     def __init__(self, model: Model, options: SolveOptions, device: torch.device | str = "cpu"):
-        self.model, self.options, self.device = model, options, torch.device(device)
-        self.model.denoiser.to(self.device).eval()
-        self.denoise = in_bfloat16(model.denoiser) if self.device.type == "cuda" else model.denoiser
+        self.options, self.device = options, torch.device(device)
+        cuda = self.device.type == "cuda"
+        denoiser = copy.deepcopy(model.denoiser).to(torch.bfloat16) if cuda else model.denoiser
+        self.model = replace(model, denoiser=denoiser.to(self.device).eval())
+        self.denoise: DenoiserCall = self.model.denoiser
         self.trace = False
+        self.look_every = LOOK_EVERY[self.device.type]
         self.on_step: Callable[[], None] | None = None
         self.stopping = False
         self.steps_done = 0  # of all instances together
         self.crew: Crew | None = None
+        self.stepper: Stepper | None = None
         self.cut_short = False  # the total time ended before the instances did
         self.started = time.monotonic()
         self._most = options.batch_size or MOST_PLACES  # falls when the device runs out of memory
@@ -63,8 +68,8 @@ class Solver:
         start = time.monotonic()
         counted = Solver(self.model, replace(self.options, chains=count, steps=steps, polish=False), self.device)
         crew = counted._enter([Job(0, instance)])
-        for _ in range(steps):
-            counted._step(crew)
+        for step in range(steps):
+            counted._stepper(crew).advance(1, [step / max(steps - 1, 1)])
         values = crew.batch.per_instance(decode(crew.logits, crew.batch))[:, 0, : instance.size].cpu().numpy()
         seconds = time.monotonic() - start
         return [Result(instance, v, steps, seconds, self.options.seed, self.model.name) for v in values]
@@ -100,7 +105,8 @@ class Solver:
         if self.stopping and self.crew is not None:
             crew, self.crew = self.crew, None
             for place, job in enumerate(crew.jobs):
-                yield Finished(job.index, self._result(crew, place), complete=False)
+                if not job.answered:
+                    yield Finished(job.index, self._result(crew, place), complete=False)
 
     def incumbent(self) -> float | None:
         """The best objective so far of the first instance on the device."""
@@ -130,7 +136,7 @@ class Solver:
         """Let waiting instances in and take a step; None if the device ran out of memory: then try again."""
         try:
             self.crew = self._refill(self.crew, waiting)
-            return [] if self.crew is None else self._step(self.crew)
+            return [] if self.crew is None else self._take_steps(self.crew)
         except torch.cuda.OutOfMemoryError:
             pass
         self._shrink(waiting)  # not in the handler: the error keeps the tensors of the failed step alive
@@ -142,14 +148,15 @@ class Solver:
             return crew
         shape = (crew.jobs[0] if crew is not None else waiting[0]).shape
         places = self._places(shape)
-        free = places - (0 if crew is None else len(crew.jobs))
+        inside = [] if crew is None else [place for place, job in enumerate(crew.jobs) if not job.answered]
+        free = places - len(inside)
         if crew is not None and free < max(1, places // 4):
             return crew
         fitting = [job for job in waiting if job.shape == shape][:free]
         if not fitting:
             return crew
         newcomers = self._enter(fitting)
-        joined = newcomers if crew is None else self._prepare(crew.join(newcomers))
+        joined = newcomers if crew is None else self._prepare(crew.keep(inside).join(newcomers))
         chosen = {job.index for job in fitting}
         remaining = [job for job in waiting if job.index not in chosen]
         waiting.clear()
@@ -158,28 +165,42 @@ class Solver:
 
     @torch.no_grad()
     def _enter(self, jobs: list[Job]) -> Crew:
-        return self._prepare(Crew.enter(jobs, self.model, self.options.chains, self.options.seed, self.device))
+        goals = [self._goal(job.instance) for job in jobs]
+        crew = Crew.enter(jobs, self.model, self.options.chains, self.options.seed, self.device, goals)
+        return self._prepare(crew)
+
+    def _goal(self, instance: Instance) -> float:
+        """The objective, in minimisation form, with which an instance may leave."""
+        if instance.objective is None or (self.options.target is None and not self.options.first_feasible):
+            return -math.inf
+        if self.options.first_feasible:
+            return sys.float_info.max
+        assert self.options.target is not None
+        return (1.0 if instance.objective.sense == "minimize" else -1.0) * self.options.target + TOLERANCE
 
     @torch.no_grad()
     def _prepare(self, crew: Crew) -> Crew:
         return crew.prepare(self.model, self.options.block, self.options.seed)
 
     def _leave(self) -> Iterator[Finished]:
-        """Instances that are done leave at once."""
+        """Instances that are done get their result at once; on a GPU, where a new batch costs, they keep their places
+        until half of the batch is done or others come."""
         assert self.crew is not None
         crew, now = self.crew, time.monotonic()
         done = self._done(crew, now)
-        staying = [place for place in range(len(crew.jobs)) if not done[place]]
         for place, job in enumerate(crew.jobs):
-            if done[place]:
+            if done[place] and not job.answered:
                 yield Finished(job.index, self._result(crew, place))
-        if len(staying) < len(crew.jobs):
+                job.answered = True
+        staying = [place for place, job in enumerate(crew.jobs) if not job.answered]
+        most = len(crew.jobs) // 2 if self.stepper is not None and self.stepper.records else len(crew.jobs) - 1
+        if len(staying) <= most:
             self.crew = self._prepare(crew.keep(staying)) if staying else None
 
     def _shrink(self, waiting: deque[Job]) -> None:
         """Out of device memory: everybody starts again, in batches of half the size."""
-        crew, self.crew = self.crew, None
-        inside = [] if crew is None else crew.jobs
+        crew, self.crew, self.stepper = self.crew, None, None
+        inside = [] if crew is None else [job for job in crew.jobs if not job.answered]
         del crew
         waiting.extendleft(reversed(inside))
         tried = min(self._places(waiting[0].shape), len(waiting))
@@ -189,14 +210,6 @@ class Solver:
         torch.cuda.empty_cache()
 
     # -- one step --------------------------------------------------------------------------------------------------
-
-    def _progress(self, crew: Crew) -> Tensor:
-        """How far each chain is along its block schedule, (chains, B)."""
-        if not self._follows_budget:
-            return crew.since_reheat / max(self.options.cycle - 1, 1)
-        now = time.monotonic()
-        spent = torch.tensor([self._spent(job, now) for job in crew.jobs], device=self.device)
-        return spent.expand(self.options.chains, -1)
 
     @property
     def _follows_budget(self) -> bool:
@@ -213,67 +226,38 @@ class Solver:
             shares.append((now - self.started) / options.total_time)
         return min(max(shares), 1.0)
 
-    @torch.no_grad()
-    def _step(self, crew: Crew) -> list[Step]:
-        """One reverse step of every chain; keeps what is better than before. With `trace`, says what happened."""
-        batch, options = crew.batch, self.options
+    def _stepper(self, crew: Crew) -> Stepper:
+        if self.stepper is None or self.stepper.crew is not crew:
+            self.stepper = None  # its memory is for the next one
+            self.stepper = Stepper(crew, self.denoise, self.model.chain, self.options, self._follows_budget)
+        return self.stepper
+
+    def _take_steps(self, crew: Crew) -> list[Step]:
+        """Steps until the next look at the device. With `trace` it is one, and what it did is told."""
+        options = self.options
         if options.steps == 0 or options.time_limit == 0:
             return []
-        rate = self.model.chain.schedule.rate(self._progress(crew)[..., None])
-        before = decode(crew.logits, batch) if self.trace else None
-        crew.redraw_codes()
-        block = crew.selector.draw(crew.logits, rate, crew.noise)
-        step = reverse_step(self.denoise, crew.context, batch, crew.logits, block, self.model.chain, crew.noise)
-        crew.logits = step.logits
-        values = decode(crew.logits, batch)
-        x = one_hot(values, batch).double()
-        total = energy(x, batch).view(options.chains, -1)  # (chains, B)
-        better = self._keep_best(crew, values, x, total)
-        self._count(crew, total)
-        self.steps_done += len(crew.jobs)
+        open_ = [job for job in crew.jobs if not job.answered]
+        steps, now = 1 if self.trace else self.look_every, time.monotonic()
+        if options.steps is not None:
+            steps = min(steps, *(options.steps - job.steps for job in open_))
+        spent = [self._spent(job, now) for job in crew.jobs] if self._follows_budget else None
+        before = decode(crew.logits, crew.batch) if self.trace else None
+        if before is not None:
+            stepped = self._stepper(crew).once(spent)
+        else:
+            self._stepper(crew).advance(steps, spent)
         for job in crew.jobs:
-            job.steps += 1
-        return [] if before is None else self._trace(crew, before, values, block, rate, total, better.tolist())
+            job.steps += steps
+        self.steps_done += steps * len(open_)
+        return [] if before is None else self._trace(crew, before, stepped)
 
-    def _keep_best(self, crew: Crew, values: Tensor, x: Tensor, total: Tensor) -> Tensor:
-        """Remember what is better than before; returns for which instances, (B,)."""
-        batch = crew.batch
-        values = batch.per_instance(values)  # (chains, B, N)
-        everyone = torch.arange(batch.size, device=self.device)
-        lowest, chain = total.min(0)
-        better = lowest < crew.best_energy - TOLERANCE
-        crew.best_energy = torch.where(better, lowest, crew.best_energy)
-        crew.best_values = torch.where(better[:, None], values[chain, everyone], crew.best_values)
-        if not batch.optimisation:
-            return better
-        f = objective(x, batch).view(self.options.chains, -1)
-        valid = total - f < LEAST_PENALTY
-        lowest, chain = torch.where(valid, f, math.inf).min(0)
-        better_valid = lowest < crew.best_objective - TOLERANCE
-        crew.best_objective = torch.where(better_valid, lowest, crew.best_objective)
-        crew.best_valid = torch.where(better_valid[:, None], values[chain, everyone], crew.best_valid)
-        return better | better_valid
-
-    def _count(self, crew: Crew, total: Tensor) -> None:
-        """Steps since the last gain; a chain without one for long enough begins its block schedule again."""
-        gained = total < crew.chain_best - TOLERANCE
-        crew.chain_best = torch.minimum(crew.chain_best, total)
-        crew.since_gain = torch.where(gained, 0, crew.since_gain + 1)
-        crew.since_reheat = crew.since_reheat + 1
-        if self._follows_budget:
-            return
-        stuck = (crew.since_reheat >= self.options.cycle) & (crew.since_gain >= self.options.cycle // 2)
-        crew.since_reheat = torch.where(stuck, 0, crew.since_reheat)
-        crew.since_gain = torch.where(stuck, 0, crew.since_gain)
-        crew.chain_best = torch.where(stuck, total, crew.chain_best)
-
-    def _trace(
-        self, crew: Crew, before: Tensor, values: Tensor, block: Tensor, rate: Tensor, total: Tensor, better: list[bool]
-    ) -> list[Step]:
-        batch = crew.batch
+    def _trace(self, crew: Crew, before: Tensor, stepped: Stepped) -> list[Step]:
+        batch, rate, total, better = crew.batch, stepped.rate, stepped.energy, stepped.better.tolist()
         chances = batch.allowed(crew.logits).softmax(-1).amax(-1)
         sure = batch.per_instance(chances)[0].cpu().numpy()
-        inside, changed, now = (batch.per_instance(t)[0].cpu().numpy() for t in (block, before != values, values))
+        shown = (stepped.block, before != stepped.values, stepped.values)
+        inside, changed, now = (batch.per_instance(t)[0].cpu().numpy() for t in shown)
         steps = []
         for place, job in enumerate(crew.jobs):
             n = job.instance.size
@@ -303,18 +287,8 @@ class Solver:
     def _done(self, crew: Crew, now: float) -> list[bool]:
         """Which instances have an answer that is good enough, or have spent their budget."""
         options, everyone = self.options, self.out_of_time()
-        solved = (crew.best_energy <= TOLERANCE).tolist()
-        objectives = crew.best_objective.tolist()
         done = []
-        for place, job in enumerate(crew.jobs):
-            goal = job.instance.objective
-            if goal is None:
-                enough = solved[place]
-            else:
-                enough = options.first_feasible and math.isfinite(objectives[place])
-                if options.target is not None:
-                    sign = 1.0 if goal.sense == "minimize" else -1.0
-                    enough |= objectives[place] <= sign * options.target + TOLERANCE
+        for job, enough in zip(crew.jobs, crew.reached.tolist(), strict=True):
             late = options.time_limit is not None and now - job.entered >= options.time_limit
             late |= options.steps is not None and job.steps >= options.steps
             done.append(everyone or enough or late)
@@ -324,11 +298,12 @@ class Solver:
         """The best answer of an instance, checked; with an objective, polished if that was asked for."""
         job = crew.jobs[place]
         instance, goal = job.instance, job.instance.objective
+        steps = int(crew.steps[place])
         closest, valid = (t[place, : instance.size].cpu().numpy() for t in (crew.best_values, crew.best_valid))
 
         def result(values: IntArray, raw_objective: float | None = None) -> Result:
             seconds, seed = time.monotonic() - job.entered, self.options.seed
-            return Result(instance, values, job.steps, seconds, seed, self.model.name, raw_objective)
+            return Result(instance, values, steps, seconds, seed, self.model.name, raw_objective)
 
         if goal is None:
             return result(closest)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -19,7 +19,6 @@ from blogdit.checkpoint import Model
 from blogdit.constraints import IntArray
 from blogdit.crew import Crew, Job, shape_of
 from blogdit.csp import Instance
-from blogdit.denoiser import in_bfloat16
 from blogdit.energy import energy, one_hot
 from blogdit.errors import InputError
 from blogdit.result import Result
@@ -177,7 +176,7 @@ def best_of_chains(solver: Solver, instances: Sequence[Instance]) -> list[list[R
                 lowest[job.index, chain] = total[chain, place]
                 states[job.index][chain] = by_instance[chain, place, : job.instance.size].copy()
 
-    solver.on_step = watch
+    solver.on_step, solver.look_every = watch, 1
     steps = {index: result.steps for index, result in solver.results(instances)}
     return [
         [Result(one, values, steps.get(place, 0), clock.spent, solver.options.seed) for values in states[place]]
@@ -193,12 +192,11 @@ def last_states(solver: Solver, instances: Sequence[Instance]) -> list[Result]:
     steps = options.steps or 0
     crew = Crew.enter([Job(place, one) for place, one in enumerate(instances)], model, 1, options.seed, solver.device)
     crew = crew.prepare(model, options.block, options.seed)
-    denoise: Callable[..., Any] = in_bfloat16(model.denoiser) if solver.device.type == "cuda" else model.denoiser
     for step in range(steps):
         progress = torch.full((1, len(instances), 1), step % options.cycle / max(options.cycle - 1, 1))
         crew.redraw_codes()
         block = crew.selector.draw(crew.logits, model.chain.schedule.rate(progress.to(solver.device)), crew.noise)
-        moved = reverse_step(denoise, crew.context, crew.batch, crew.logits, block, model.chain, crew.noise)
+        moved = reverse_step(solver.denoise, crew.context, crew.batch, crew.logits, block, model.chain, crew.noise)
         crew.logits = moved.logits
     values = crew.batch.per_instance(decode(crew.logits, crew.batch))[0].cpu().numpy()
     return [

@@ -132,7 +132,7 @@ def blogdit_path(
         state = batch.per_instance(chances)[0, 0, : instance.size].double().cpu().numpy()
         states.append((state, state.argmax(-1)))
 
-    solver.on_step = watch
+    solver.on_step, solver.look_every = watch, 1
     for _ in solver.results([instance]):
         pass
     return states
