@@ -233,6 +233,19 @@ def test_an_interrupted_suite_goes_on_where_it_stopped(tmp_path, counting):
     assert "| counting |" in (tmp_path / "table.md").read_text()
 
 
+def test_calls_at_the_same_time_have_their_own_budget_and_seconds(tmp_path, counting):
+    """Only of systems that do not slow each other down; the records are those of one call after the other."""
+    suite = replace(LIVE, entrants=(Entrant("counting", "counting"),))
+    alone = run_suite(suite, tmp_path / "alone", Options(limit=3, seconds=5.0), {}, silent)
+    counting.parallel = True
+    together = run_suite(suite, tmp_path / "together", Options(limit=3, seconds=5.0, jobs=2), {}, silent)
+    assert {budget.seconds for _, budget in counting.seen} == {5.0}
+    shown = [[(r["case"], r["instance"], r["verdict"], r["batch"]) for r in records] for records in (alone, together)]
+    assert shown[0] == shown[1]
+    assert {r["jobs"] for r in together} == {2}
+    assert together[0]["seconds"] == 0.0, "what the call took by its own clock"
+
+
 def test_budgets_follow_the_protocol_unless_others_are_asked_for(tmp_path, counting):
     suite = replace(LIVE, entrants=(Entrant("counting", "counting"),))
     for index, (options, expected) in enumerate(

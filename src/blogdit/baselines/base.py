@@ -37,6 +37,7 @@ class System(ABC):
     # What limits it where a protocol counts steps: these, its own published number of steps, or seconds all the same.
     counts: Literal["steps", "own steps", "seconds"] = "seconds"
     batched: bool = False  # `solve_many` works on all instances at the same time
+    parallel: bool = False  # `solve` works outside Python's lock: calls at the same time do not slow each other down
     packages: tuple[str, ...] = ()  # that it imports besides the core dependencies
 
     def supports(self, instance: Instance) -> bool:

@@ -21,7 +21,7 @@ RECORDS, TABLE, SETTINGS, FIGURE, SHEET = "records.jsonl", "table.md", "settings
 COLUMNS = (
     *("suite", "case", "system", "instance", "problem", "run", "verdict", "status", "objective", "raw_objective"),
     *("violated", "best_known", "seconds", "steps", "seed", "call_seconds", "batch", "budget_seconds", "budget_steps"),
-    *("device", "workers", "commit", "model"),
+    *("device", "workers", "jobs", "commit", "model"),
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ class Options:
     steps: int | None = None
     device: str = "cpu"
     workers: int = 1
+    jobs: int = 1  # calls at the same time, of systems that do not slow each other down
     seed: int = 0
     quick: bool = False
 
@@ -183,15 +185,22 @@ def perform(suite: Suite, work: Work, options: Options, tell: Tell) -> Iterator[
             spent = time.monotonic() - began
             shared = {
                 **{"suite": suite.name, "case": cell.case.name, "system": cell.entrant.label},
-                **{"call_seconds": round(spent, 6), "batch": len(together), "seconds": round(spent / len(together), 6)},
+                **{"call_seconds": round(spent, 6), "seconds": round(spent / len(together), 6)},
+                **{"batch": len(together) if cell.system.batched else 1, "jobs": options.jobs},
                 **{"budget_seconds": budget.seconds, "budget_steps": budget.steps, **facts},
             }
             del cell.waiting[: len(together)]
             cell.done += len(together)
             cell.seconds += spent
             work.done += len(together)
+            side_by_side = len(together) > 1 and not cell.system.batched
             yield [
-                {**_result(result), **shared, "run": run, "best_known": best_known.get(result.instance.name)}
+                {
+                    **_result(result),
+                    **shared,
+                    **({"seconds": round(result.seconds, 6)} if side_by_side else {}),
+                    **{"run": run, "best_known": best_known.get(result.instance.name)},
+                }
                 for runs in results
                 for run, result in enumerate(runs)
             ]
@@ -201,7 +210,7 @@ def perform(suite: Suite, work: Work, options: Options, tell: Tell) -> Iterator[
 def _next_call(cell: Cell, options: Options) -> list[Instance]:
     """As many instances as may share a call; in a stretch, those of one size."""
     if not cell.system.batched:
-        return cell.waiting[:1]
+        return cell.waiting[: options.jobs if cell.system.parallel else 1]
     if cell.case.stretch and cell.case.steps is None:
         if options.device == "cpu":
             return cell.waiting[:1]
@@ -218,10 +227,14 @@ def _budget(cell: Cell, together: Sequence[Instance], options: Options) -> Budge
     if case.steps is not None and counts != "seconds":
         own = counts == "own steps" and options.steps is None and not options.quick
         return replace(shared, steps=None if own else case.steps)
-    return replace(shared, seconds=case.seconds * (1 if case.stretch else len(together)))
+    return replace(shared, seconds=case.seconds * (len(together) if cell.system.batched and not case.stretch else 1))
 
 
 def _solve(system: System, together: Sequence[Instance], budget: Budget, seed: int, runs: int) -> list[list[Result]]:
+    if not system.batched and len(together) > 1:
+        with ThreadPoolExecutor(len(together)) as pool:
+            alone = pool.map(lambda one: _solve(system, [one], budget, seed, runs)[0], together)
+            return list(alone)
     if runs > 1:
         return system.solve_runs(together, budget, seed, runs)
     return [[result] for result in system.solve_many(together, budget, seed)]

@@ -28,6 +28,7 @@ def bench(
     steps: Annotated[int | None, typer.Option(min=1, help="Steps, for systems that count them.")] = None,
     model: Annotated[list[str], typer.Option(metavar="NAME=PATH", help="Weights of blogdit or a variant.")] = [],  # noqa: B006
     workers: Annotated[int | None, typer.Option(min=1, help="CPU threads of CP-SAT; all cores if not given.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Instances of CP-SAT at the same time; set --workers then.")] = 1,
     seed: Seed = 0,
     device: Device = "auto",
 ) -> None:
@@ -42,6 +43,7 @@ def bench(
       blogdit bench quick --out results
       blogdit bench mis --systems blogdit,rlsa,greedy --limit 20 --out results/mis
       blogdit bench sudoku --data DIR --device cuda --out results/sudoku
+      blogdit bench coloring --systems cp-sat --jobs 8 --workers 1 --out results/coloring
     """
     from blogdit.bench.own import named_models
     from blogdit.bench.records import cores
@@ -56,7 +58,8 @@ def bench(
         seconds=seconds,
         steps=steps,
         device=device,
-        workers=workers or cores(),
+        workers=workers or max(cores() // jobs, 1),
+        jobs=jobs,
         seed=seed,
         quick=suite == "quick",
     )

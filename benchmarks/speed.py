@@ -1,0 +1,228 @@
+"""Speed beside its references and beside what the hardware allows, on instances made here.
+
+    python benchmarks/speed.py training maxcut mis sudoku          (all of it: on the GPU if there is one)
+    python benchmarks/speed.py sudoku --puzzles hard.txt           (puzzles from a file, one per line)
+
+The physical limit counts, for one pass of the network, multiplications and additions against the peak of the matrix
+units, and every activation written and read once in bfloat16 against the memory; the slower of the two is the limit.
+A training update counts three passes. Warm-up is left out and the device synchronised; peaks are those of an H200, and
+for a CPU they are measured (a matrix product, a copy).
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import blogdit
+from blogdit.checkpoint import Model
+from blogdit.crew import Job
+from blogdit.csp import Instance
+from blogdit.denoiser import Denoiser
+from blogdit.network import DenoiserConfig
+from blogdit.problems import generate
+from blogdit.problems.graphs import random_graph
+from blogdit.problems.maxcut import build as cut
+from blogdit.problems.sudoku import build as puzzle
+from blogdit.recipe import recipe
+from blogdit.relations import relation_list
+from blogdit.solver import Solver
+from blogdit.solving import SolveOptions
+from blogdit.training import Budget, Data, Trainer
+
+H200 = (790e12, 4.8e12)  # bfloat16 operations and bytes per second
+
+
+def synchronised(device: str) -> float:
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def rate(work: Callable[[int], None], device: str, seconds: float = 3.0) -> float:
+    """How often per second `work(n)` does its thing; n grows until it lasts."""
+    count = 1
+    while True:
+        start = synchronised(device)
+        work(count)
+        spent = synchronised(device) - start
+        if spent >= seconds / 2:
+            return count / spent
+        count = max(count + 1, int(count * seconds / max(spent, seconds / 50)))
+
+
+def peaks(device: str) -> tuple[float, float]:
+    if device == "cuda":
+        return H200
+    a = torch.randn(1024, 1024)
+    products = rate(lambda n: [a @ a for _ in range(n)] and None, device, 0.5)
+    long, other = torch.randn(1 << 24), torch.empty(1 << 24)
+    copies = rate(lambda n: [other.copy_(long) for _ in range(n)] and None, device, 0.5)
+    return products * 2 * 1024**3, copies * 8 * (1 << 24)
+
+
+def limit(config: DenoiserConfig, tokens: int, values: int, degree: float, device: str, passes: int = 1) -> float:
+    """Seconds of one pass over `tokens` (variable, value) pairs with `degree` neighbours each."""
+    dim, inner, wide = config.dim, config.heads * config.head_dim, config.ffn_factor * config.dim
+    products = 4 * dim * inner + 2 * dim * wide + 2 * dim * wide / values + 2 * (degree + 1) * inner
+    activations = 4 * dim + 4 * inner + wide
+    size = 2 if device == "cuda" else 4
+    operations, memory = peaks(device)
+    work = passes * tokens * config.layers
+    return max(2 * work * products / operations, 2 * size * work * activations / memory)
+
+
+def show(label: str, value: float, unit: str, reference: float | None, bar: float | None, physical: float) -> None:
+    """One row; all numbers in `unit`, larger is better."""
+    beside = "" if reference is None else f"  {value / reference:6.1f} x reference {reference:g}"
+    passed = "" if bar is None else f"  bar {bar:g} {'reached' if value >= bar else 'MISSED'}"
+    print(f"{label:<44} {value:10.1f} {unit:<12} {value / physical:6.1%} of the limit{beside}{passed}", flush=True)
+
+
+def training(device: str) -> None:
+    made = recipe("sudoku")
+    boards = generate("sudoku", 600, seed=0, min_givens=30, max_givens=36)
+    trainer = Trainer(made, Data(boards, boards[:8]), Budget(updates=10**6), device=device)
+
+    def updates(count: int) -> None:
+        for _ in range(count):
+            trainer.update()
+
+    updates(4)
+    found = rate(updates, device)
+    batch = made.training.batch_size
+    physical = limit(made.denoiser, batch * 729, 9, 20, device, passes=3 * made.training.unroll)
+    label = f"training, 9x9 preset, batch {batch}, T={made.training.unroll}"
+    show(label, found, "updates/s", 25, 60, 1 / physical)
+    show("  the same as reverse steps of chains", found * batch * made.training.unroll, "steps/s",
+         25 * 512 * 5, 60 * 512 * 5, batch * made.training.unroll / physical)  # fmt: skip
+
+
+def model_of(problem: str) -> Model:
+    """The bundled model, or an untrained one of the preset's size: speed does not depend on the weights."""
+    try:
+        return blogdit.load(problem)
+    except blogdit.InputError:
+        made = recipe(problem)
+        return Model(problem, Denoiser(made.denoiser), made.chain, problem, {})
+
+
+def steps_per_second(model: Model, instances: Sequence[Instance], device: str, **options: int | str) -> float:
+    """Steps of all instances together."""
+    solver = Solver(model, SolveOptions(**options), device)  # type: ignore[arg-type]
+    crew = solver._enter([Job(place, one) for place, one in enumerate(instances)])
+    stepper = solver._stepper(crew)
+    stepper.advance(3)
+    return rate(stepper.advance, device) * len(instances)
+
+
+def degree(instances: Sequence[Instance]) -> float:
+    return sum(len(relation_list(one)[0]) for one in instances) / sum(one.size for one in instances)
+
+
+# Vertices and edges of the graphs of a size in the paper's table, and its steps per second.
+SIZES = {
+    "800": ([(800, 19176)] * 5 + [(800, 4694)] * 4, 471),
+    "1K": ([(1000, 9990)] * 5 + [(1000, 5909)] * 4, 422),
+    "2K": ([(2000, 19990)] * 5 + [(2000, 11785)] * 4, 131),
+    ">=3K": ([(3000, 6000)] * 3 + [(5000, 12498), (5000, 29570), (7000, 17148), (7000, 41459), (10000, 9999)], 38),
+}
+
+
+def maxcut(device: str) -> None:
+    model = model_of("maxcut")
+    draws = np.random.default_rng(0)
+    for name, (graphs, reference) in SIZES.items():
+        instances = [cut(random_graph(n, 2 * m / n / (n - 1), draws)) for n, m in graphs]
+        shapes: dict[int, list[Instance]] = {}
+        for instance in instances:
+            shapes.setdefault(instance.size, []).append(instance)
+        alone, together, physical = [], [], []
+        for members in shapes.values():
+            alone.append(steps_per_second(model, members[:1], device, chains=20))
+            together += [steps_per_second(model, members, device, chains=20)] * len(members)
+            tokens = 20 * members[0].size * 2
+            config = model.denoiser.config
+            physical += [1 / limit(config, tokens, 2, degree([one]), device) for one in members]
+        mean = statistics.mean(physical)
+        show(f"MaxCut {name}, 20 chains, one graph at a time", statistics.mean(alone), "steps/s", reference,
+             10 * reference, mean)  # fmt: skip
+        show(f"MaxCut {name}, graphs of one size together", statistics.mean(together), "steps/s", reference,
+             10 * reference, mean)  # fmt: skip
+
+
+def mis(device: str) -> None:
+    model = model_of("mis")
+    for size, count, reference in (("small", 500, 0.44), ("large", 500, 4.81)):
+        made = generate("mis", 20, seed=0, size=size)
+        instances = [made[place % len(made)] for place in range(count if device == "cuda" else 10)]
+        solver = Solver(model, SolveOptions(steps=1), device)
+        shapes: dict[tuple[int, int], list[Instance]] = {}
+        for instance in instances:
+            shapes.setdefault(Job(0, instance).shape, []).append(instance)
+        seconds = sum(len(one) * 1000 / steps_per_second(solver.model, one, device) for one in shapes.values())
+        tokens = 2 * statistics.mean(one.size for one in made)
+        physical = 1000 * limit(model.denoiser.config, int(tokens), 2, degree(made), device)
+        show(f"MIS {size}, 1,000 steps, batch of {len(instances)}", len(instances) / seconds, "instances/s",
+             1 / reference, 5 / reference, 1 / physical)  # fmt: skip
+
+
+def sudoku(device: str, puzzles: Sequence[Instance], model: str | None) -> None:
+    """All puzzles in a stream, as `blogdit solve FILE --steps 2000` runs them."""
+    start = synchronised(device)
+    solved = seconds = 0.0
+    times = []
+    for result in blogdit.solve_each(puzzles, model=model, device=device, steps=2000):
+        solved += result.verdict.satisfied
+        times.append(result.seconds)
+    seconds = synchronised(device) - start
+    config = (blogdit.load(model) if model else model_of("sudoku")).denoiser.config
+    physical = 1 / limit(config, 729, 9, 20, device)
+    print(f"{len(puzzles)} puzzles: {solved / len(puzzles):.2%} solved in {seconds:.1f} s")
+    show("Sudoku, seconds of all / puzzles", len(puzzles) / seconds, "puzzles/s", 1 / 0.15, 1 / 0.005, physical)
+
+
+def median_alone(puzzles: Sequence[Instance], device: str, model: str | None) -> None:
+    """One puzzle after the other: what a user waits."""
+    times = []
+    for one in puzzles:
+        start = synchronised(device)
+        (result,) = blogdit.solve(one, model=model, device=device, time_limit=60)
+        times.append(synchronised(device) - start if result.verdict.satisfied else float("inf"))
+    print(
+        f"hard Sudoku one at a time, {len(puzzles)} puzzles: median {statistics.median(times):.2f} s (bar 5 s, aim 1 s)"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="+", choices=["training", "maxcut", "mis", "sudoku", "alone"])
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--puzzles", type=Path, help="a file of puzzles, one per line")
+    parser.add_argument("--limit", type=int, default=None, help="puzzles to take from it")
+    parser.add_argument("--model", help="for puzzles; else the bundled one")
+    arguments = parser.parse_args()
+    device = arguments.device
+    print(torch.cuda.get_device_name() if device == "cuda" else f"CPU, {torch.get_num_threads()} threads")
+    if arguments.puzzles is not None:
+        lines = [line.split(",")[0].strip() for line in arguments.puzzles.read_text().splitlines() if line.strip()]
+        puzzles = [puzzle(line) for line in lines[: arguments.limit]]
+    else:
+        puzzles = generate("sudoku", arguments.limit or 200, seed=1, min_givens=24, max_givens=30)
+    for table in arguments.tables:
+        if table == "sudoku":
+            sudoku(device, puzzles, arguments.model)
+        elif table == "alone":
+            median_alone(puzzles, device, arguments.model)
+        else:
+            {"training": training, "maxcut": maxcut, "mis": mis}[table](device)
+
+
+if __name__ == "__main__":
+    main()
