@@ -7,6 +7,7 @@ the first step of a crew launch by launch, records the second, and replays it fr
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -124,9 +125,16 @@ class Stepper:
         """Record a step that reads the crew's tensors and writes its results back into them."""
         crew, graph = self.crew, torch.cuda.CUDAGraph()
         before = crew.state()
-        with torch.cuda.graph(graph):
-            take_step(crew, self.denoise, self.chain, self.options, self.spent)
-            for old, new in zip(before, crew.state(), strict=True):
-                old.copy_(new)
-        crew.set_state(before)
-        self.graph = graph
+        try:
+            with torch.cuda.graph(graph):
+                take_step(crew, self.denoise, self.chain, self.options, self.spent)
+                for old, new in zip(before, crew.state(), strict=True):
+                    old.copy_(new)
+            self.graph = graph
+        except torch.cuda.OutOfMemoryError:
+            raise
+        except RuntimeError as error:  # some operation waits for the host
+            warnings.warn(f"steps are launched one by one, which is slower: {error}", stacklevel=2)
+            self.records = False
+        finally:
+            crew.set_state(before)

@@ -128,7 +128,9 @@ class Blogdit(System):
         found: dict[int, Result] = {}
         for places, share in _groups(instances, budget):
             together = [instances[place] for place in places]
-            solver = self._solver(together[0], share, seed, batch_size=len(together))
+            # With a time for all of them everybody has to begin at once; else they come and go.
+            size = None if share.seconds is None else len(together)
+            solver = self._solver(together[0], share, seed, batch_size=size)
             if self.variant.last_step:
                 found |= dict(zip(places, last_states(solver, together), strict=True))
             else:
