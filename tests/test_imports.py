@@ -46,7 +46,8 @@ MAY_IMPORT |= {
     "streams": {*CORE, "formats", "solver", "solving"},
     "recipe": {*METHOD, "problems"},
     "runlog": {"checkpoint"},
-    "training": {*CORE, *METHOD, "datasets", "formats", "problems", "recipe", "runlog"},
+    "generation": {*CORE, "problems"},
+    "training": {*CORE, *METHOD, "generation", "datasets", "formats", "problems", "recipe", "runlog"},
 }
 MAY_IMPORT["api"] = set(MAY_IMPORT) - {"baselines"}
 # The edge of the program may import everything.

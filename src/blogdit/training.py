@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
@@ -29,8 +28,8 @@ from blogdit.csp import Instance
 from blogdit.denoiser import CodeBank, Denoiser, in_bfloat16
 from blogdit.energy import energy, one_hot
 from blogdit.errors import InputError
+from blogdit.generation import make_many
 from blogdit.noise import GeneratorNoise, Noise
-from blogdit.problems import family
 from blogdit.recipe import Recipe
 
 MAX_BAD_STEPS = 20  # NaN updates in a row before training gives up
@@ -111,10 +110,9 @@ class Data:
 def generated_data(recipe: Recipe, seed: int, training: bool = True, validation: bool = True) -> Data:
     """Instances from the family's generator; training and validation come from different seeds, and an instance that
     both seeds make (there are few small puzzles) does not train."""
-    make, config = family(recipe.problem).make, recipe.training
-    rngs = [np.random.default_rng([seed, part]) for part in (0, 1)]
-    pool = make(config.pool, rngs[0], **recipe.generator) if training else []
-    held_out = make(config.validation, rngs[1], **recipe.generator) if validation else []
+    config, settings = recipe.training, recipe.generator
+    pool = make_many(recipe.problem, config.pool, (seed, 0), settings) if training else []
+    held_out = make_many(recipe.problem, config.validation, (seed, 1), settings) if validation else []
     known = {_content(instance) for instance in held_out}
     kept = [instance for instance in pool if _content(instance) not in known]
     if pool and not kept:

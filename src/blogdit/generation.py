@@ -1,0 +1,122 @@
+"""Many generated instances, made by several processes. What is made depends on the seed alone, not on who makes it.
+
+Run as a module (`python -m blogdit.generation`) it is such a process: jobs come in pickled, instances go out pickled.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from blogdit.csp import Instance
+from blogdit.errors import InputError
+from blogdit.problems import family
+
+CHUNK = 256  # instances from one random stream
+WORTH = 5.0  # seconds of work left for which processes are started
+
+
+@dataclass(frozen=True)
+class Job:
+    """A chunk of instances of a family."""
+
+    problem: str
+    count: int
+    seed: tuple[int, ...]
+    settings: Mapping[str, Any]
+
+    def make(self) -> list[Instance]:
+        return family(self.problem).make(self.count, np.random.default_rng(self.seed), **self.settings)
+
+
+def make_many(
+    problem: str, count: int, seed: Sequence[int], settings: Mapping[str, Any], processes: int | None = None
+) -> list[Instance]:
+    """`count` instances; by `processes` (as many as there are cores), once it turns out to take long."""
+    starts = range(0, count, CHUNK)
+    jobs = [
+        Job(problem, min(CHUNK, count - start), (*seed, number), dict(settings)) for number, start in enumerate(starts)
+    ]
+    began = time.monotonic()
+    chunks: list[list[Instance]] = []
+    while len(chunks) < len(jobs):
+        chunks.append(jobs[len(chunks)].make())
+        left = jobs[len(chunks) :]
+        expected = (time.monotonic() - began) / len(chunks) * len(left)
+        workers = min(processes or len(os.sched_getaffinity(0)), len(left))
+        if workers > 1 and expected > WORTH:
+            chunks += _in_processes(left, workers)
+    return _sharing(chunks)
+
+
+def _in_processes(jobs: Sequence[Job], workers: int) -> list[list[Instance]]:
+    """Each process takes every n-th job."""
+    with ThreadPoolExecutor(workers) as pool:
+        parts = list(pool.map(_ask, [jobs[first::workers] for first in range(workers)]))
+    return [parts[number % workers][number // workers] for number in range(len(jobs))]
+
+
+def _ask(jobs: Sequence[Job]) -> list[list[Instance]]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "blogdit.generation"]
+    done = subprocess.run(command, input=pickle.dumps(list(jobs)), capture_output=True, env=environment, check=False)
+    if done.returncode:
+        reason = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
+        raise InputError(f"a process that makes instances failed: {reason[-1]}")
+    answer: list[list[Instance]] = pickle.loads(done.stdout)  # our own child's
+    return answer
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Equal content, arrays and objects included."""
+    if isinstance(one, np.ndarray):
+        return isinstance(other, np.ndarray) and np.array_equal(one, other)
+    if isinstance(one, tuple):
+        return isinstance(other, tuple) and len(one) == len(other) and all(map(_alike, one, other))
+    if hasattr(one, "__dict__"):
+        return type(one) is type(other) and _alike(tuple(vars(one).items()), tuple(vars(other).items()))
+    return bool(one == other)
+
+
+def _structure(instance: Instance) -> tuple[Any, ...]:
+    """All but the givens."""
+    return instance.domain_sizes, instance.constraints, instance.objective, instance.positions
+
+
+def _with_structure(instance: Instance, other: Instance) -> Instance:
+    return replace(
+        instance,
+        domain_sizes=other.domain_sizes,
+        constraints=other.constraints,
+        objective=other.objective,
+        positions=other.positions,
+    )
+
+
+def _sharing(chunks: Sequence[Sequence[Instance]]) -> list[Instance]:
+    """All instances; where those of a chunk differ in their givens alone, and so do the chunks, they hold the very same
+    structure again, which several processes cannot."""
+    everyone: list[Instance] = []
+    known: Instance | None = None
+    for chunk in chunks:
+        first = chunk[0]
+        if known is None:
+            known = first
+        elif first.constraints and _alike(_structure(first), _structure(known)):
+            group = first.constraints[0]
+            chunk = [_with_structure(one, known) if one.constraints[:1] == (group,) else one for one in chunk]
+        everyone += chunk
+    return everyone
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(pickle.dumps([job.make() for job in pickle.loads(sys.stdin.buffer.read())]))

@@ -1,0 +1,37 @@
+"""Instances made by several processes are those that one makes."""
+
+from __future__ import annotations
+
+import pytest
+
+from blogdit import generation
+from blogdit.batch import collate
+from blogdit.errors import InputError
+from blogdit.formats import to_json
+from blogdit.generation import make_many
+
+SMALL = {"box": 2, "min_givens": 4, "max_givens": 6}
+
+
+@pytest.mark.parametrize(
+    ("problem", "settings"), [("sudoku", SMALL), ("coloring", {"vertices": "5-9", "colors": "2-4"})]
+)
+def test_who_makes_them_does_not_matter(monkeypatch, problem, settings):
+    monkeypatch.setattr(generation, "CHUNK", 10)
+    alone = make_many(problem, 35, (3, 0), settings, processes=1)
+    monkeypatch.setattr(generation, "WORTH", 0.0)
+    together = make_many(problem, 35, (3, 0), settings, processes=2)
+    assert len(alone) == 35
+    assert [to_json(one) for one in together] == [to_json(one) for one in alone]
+    assert len({str(to_json(one)) for one in alone}) > 30
+    assert collate(together).shared == collate(alone).shared == (problem == "sudoku")
+
+
+def test_other_seeds_give_other_instances():
+    first, second = (make_many("coloring", 3, (3, part), {"vertices": 9, "colors": 3}) for part in (0, 1))
+    assert [to_json(one) for one in first] != [to_json(one) for one in second]
+
+
+def test_a_process_that_fails_says_why(monkeypatch):
+    with pytest.raises(InputError, match=r"a process that makes instances failed: .*p_min must not exceed p_max"):
+        generation._ask([generation.Job("coloring", 2, (0,), {"p_min": 0.9, "p_max": 0.1})])
