@@ -10,15 +10,15 @@ import pytest
 
 # Tests run side by side, and some fork: a forked child of a process whose OpenMP threads have run hangs.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-if not Path("/dev/nvidiactl").exists():  # without a GPU, its kernel runs in Triton's interpreter
+import torch
+
+if not torch.cuda.is_available():  # without a GPU, its kernels run in Triton's interpreter
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 @pytest.fixture(scope="session")
 def sudoku4_path(tmp_path_factory) -> Path:
     """A small model that solves 4x4 puzzles with 10 to 12 givens; trained once, also if tests run side by side."""
-    import torch
-
     import blogdit
 
     torch.set_num_threads(1)

@@ -99,6 +99,17 @@ def test_dense_equals_its_definition(members, c, seed):
     torch.testing.assert_close(out, by_hand(qkv, weights, unrelated, batch), rtol=1e-5, atol=2e-6)
 
 
+def test_rows_in_parts_give_the_same_numbers(monkeypatch):
+    """Without gradients, large problems are computed some rows at a time."""
+    batch = collate(generate("coloring", 2, seed=0, vertices=8, colors=3), chains=5)
+    qkv, weights = random_inputs(batch, 0)
+    bias = neighbour_bias(batch, weights)
+    with torch.no_grad():
+        whole = attend(torch.stack(qkv, 2), bias)
+        monkeypatch.setattr("blogdit.attention.MOST_NUMBERS", 2 * len(bias.source) * HEADS * WIDTH)
+        assert torch.equal(attend(torch.stack(qkv, 2), bias), whole)
+
+
 def test_an_isolated_vertex_sees_itself_alone():
     """Its output is its own value vector, with either computation."""
     batch = collate([Instance(np.full(3, 2), (NotEqual([[0, 1]]),))])

@@ -11,11 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blogdit.batch import collate
+from blogdit.blocks import decode
 from blogdit.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Table
 from blogdit.csp import Instance, Objective
 from blogdit.energy import KINDS as ENERGY_KINDS
-from blogdit.energy import energy, move_costs, objective, one_hot, penalties, penalty_weights, violation_scores
-from helpers import KINDS, enumerated, instances, objectives, random_simplex, zoo
+from blogdit.energy import (
+    discrete_energy,
+    energy,
+    move_costs,
+    objective,
+    one_hot,
+    penalties,
+    penalty_weights,
+    violation_scores,
+)
+from helpers import KINDS, enumerated, generator, instances, objectives, random_simplex, zoo
 
 FORMS = ("counts", "pairs")
 PAIRWISE = ("not_equal", "conflict")
@@ -228,3 +238,20 @@ def test_no_vertex_is_worth_a_conflict():
         both = energy(one_hot(torch.tensor([[1, 1]]), batch), batch).item()
         assert both == pytest.approx(penalty - sum(weights))
         assert both > -max(weights)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(instances(), min_size=1, max_size=3), st.booleans(), st.integers(1, 2), st.integers(0, 1000), st.data())
+def test_discrete_energy_is_that_of_one_hot_rows(members, with_goal, chains, seed, data):
+    """Every kind of constraint and objective, several instances and chains."""
+    if with_goal:
+        goals = [data.draw(objectives(one.domain_sizes.tolist())) for one in members]
+        members = [Instance(one.domain_sizes, one.constraints, goal) for one, goal in zip(members, goals, strict=True)]
+    batch = collate(members, chains)
+    draws = torch.rand(batch.rows, batch.groups * batch.variables, batch.values, generator=generator(seed))
+    values = decode(draws, batch)
+    total, cost = discrete_energy(values, batch)
+    x = one_hot(values, batch).double()
+    torch.testing.assert_close(total, energy(x, batch).double())
+    if batch.optimisation:
+        torch.testing.assert_close(cost, objective(x, batch).double())

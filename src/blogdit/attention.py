@@ -28,6 +28,8 @@ from torch.nn import functional
 from blogdit.batch import Batch
 from blogdit.runtime import runs_kernels
 
+MOST_NUMBERS = 1 << 22  # in an array with an entry for every related pair, where that can be chosen
+
 
 class DenseBias(NamedTuple):
     """Bias of every pair, (G, heads, N, N); or (G, 1, N, N) where it is the same for all heads."""
@@ -132,9 +134,13 @@ def dense(q: Tensor, k: Tensor, v: Tensor, bias: DenseBias) -> Tensor:
 
 
 def neighbours(q: Tensor, k: Tensor, v: Tensor, bias: NeighbourBias) -> Tensor:
-    """The same over related pairs only."""
+    """The same over related pairs only; without gradients, some rows at a time."""
     rows, count, heads, width = q.shape
     source, target = bias.source, bias.target
+    some = max(1, MOST_NUMBERS // max(len(source) * heads * width, 1))
+    if some < rows and not torch.is_grad_enabled():
+        parts = zip(*(torch.split(t, some) for t in (q, k, v)), strict=True)
+        return torch.cat([neighbours(q, k, v, bias) for q, k, v in parts])
     logits = (q.index_select(1, target) * k.index_select(1, source)).sum(-1).float() / width**0.5 + bias.bias
     place = target[None, :, None].expand(rows, -1, heads)
     top = logits.new_full((rows, count, heads), float("-inf")).scatter_reduce(1, place, logits.detach(), "amax")

@@ -6,7 +6,7 @@ A relaxed assignment x is (R, M, K) with rows on the simplex. Every penalty phi 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import torch
@@ -101,8 +101,10 @@ def _table(x: Tensor, batch: Batch) -> Tensor:
     return functional.relu(1 - allowed) * terms.real
 
 
-def penalties(x: Tensor, batch: Batch, form: AllDifferentForm = "counts") -> dict[str, Tensor]:
-    """phi_j of every constraint, (R, G, number of constraints), for each kind that the batch has."""
+def penalties(
+    x: Tensor, batch: Batch, form: AllDifferentForm = "counts", kinds: Sequence[str] = KINDS
+) -> dict[str, Tensor]:
+    """phi_j of every constraint, (R, G, number of constraints), for each of the kinds that the batch has."""
     s = batch.structure
     computed: dict[str, tuple[int, Callable[[], Tensor]]] = {
         "not_equal": (s.not_equal.weights.shape[1], lambda: same_value(x, batch, s.not_equal) * s.not_equal.weights),
@@ -112,7 +114,7 @@ def penalties(x: Tensor, batch: Batch, form: AllDifferentForm = "counts") -> dic
         "count": (s.count.bounds.shape[1], lambda: _count(x, batch)),
         "table": (s.table.real.shape[1], lambda: _table(x, batch)),
     }
-    return {kind: compute() for kind, (constraints, compute) in computed.items() if constraints}
+    return {kind: compute() for kind, (number, compute) in computed.items() if number and kind in kinds}
 
 
 def objective(x: Tensor, batch: Batch) -> Tensor:
@@ -151,6 +153,34 @@ def energy(
 def one_hot(values: Tensor, batch: Batch) -> Tensor:
     """(R, M) integers -> (R, M, K) rows."""
     return functional.one_hot(values, batch.values).float()
+
+
+def discrete_energy(values: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    """H and f of assignments (R, M), each (R, G), in float64. What `energy` and `objective` give on one-hot rows, but
+    pairs are compared by their values, which takes a K-th of the memory."""
+    s, factors = batch.structure, penalty_weights(batch)
+    cost = values.new_zeros(values.shape[0], batch.groups, dtype=torch.float64)
+
+    def pairs(terms: PairTerms, exact: bool) -> Tensor:
+        """Sum of the weights of pairs that are equal, or that have exactly the values that the terms name."""
+        ends = values.index_select(1, batch.flat(terms.variables)).view(values.shape[0], *terms.variables.shape)
+        hit = (ends == terms.values).all(-1) if exact else ends[..., 0] == ends[..., 1]
+        return torch.where(hit, terms.weights.double(), 0.0).sum(-1)
+
+    if batch.optimisation:
+        unary = s.unary.reshape(-1, batch.values).double().expand(values.shape[0], -1, -1)
+        cost = cost + unary.gather(2, values[..., None]).view(values.shape[0], batch.groups, -1).sum(-1)
+        if s.differ.weights.shape[1]:
+            cost = cost + s.differ.weights.double().sum(-1) - pairs(s.differ, exact=False)
+        if s.pairwise.weights.shape[1]:
+            cost = cost + pairs(s.pairwise, exact=True)
+    total = cost
+    for kind, terms, exact in (("not_equal", s.not_equal, False), ("conflict", s.conflict, True)):
+        if terms.weights.shape[1]:
+            total = total + factors[kind] * pairs(terms, exact)
+    scopes = ("all_different", "linear", "count", "table")
+    phi = penalties(one_hot(values, batch), batch, kinds=scopes)
+    return total + sum(factors[kind] * amount.double().sum(-1) for kind, amount in phi.items()), cost
 
 
 def violation_scores(values: Tensor, batch: Batch, phi: Mapping[str, Tensor] | None = None) -> Tensor:

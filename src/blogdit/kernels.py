@@ -23,7 +23,7 @@ import triton.language as tl
 from torch import Tensor
 
 LOG2_E = math.log2(math.e)
-CHUNK = 16  # neighbours that a program looks at in one go
+CHUNKS = {"forward": 16, "backward": 8}  # neighbours that a program looks at in one go
 
 
 @triton.jit
@@ -145,7 +145,6 @@ def _shapes(qkv: Tensor, source: Tensor, starts: Tensor, bias: Tensor | None) ->
         "heads": heads,
         "width": width,
         "biased": bias is not None,
-        "chunk": CHUNK,
         "num_warps": 1,
     }
 
@@ -159,7 +158,9 @@ def neighbour_attention(qkv: Tensor, source: Tensor, starts: Tensor, bias: Tenso
     out = qkv.new_empty(rows, count, heads, width)
     lse = qkv.new_empty(rows, count, heads, dtype=torch.float32)
     if out.numel():
-        _forward_kernel[(rows * count,)](qkv, source, starts, bias, out, lse, **_shapes(qkv, source, starts, bias))
+        _forward_kernel[(rows * count,)](
+            qkv, source, starts, bias, out, lse, chunk=CHUNKS["forward"], **_shapes(qkv, source, starts, bias)
+        )
     return out, lse
 
 
@@ -179,7 +180,7 @@ def _backward(
     if qkv.numel():
         _backward_kernel[(rows * count,)](
             qkv, source, starts, bias, dout, lse, delta, dqkv,
-            natural_scale=1 / math.sqrt(qkv.shape[-1]), **_shapes(qkv, source, starts, bias),
+            natural_scale=1 / math.sqrt(qkv.shape[-1]), chunk=CHUNKS["backward"], **_shapes(qkv, source, starts, bias),
         )  # fmt: skip
     return dqkv
 

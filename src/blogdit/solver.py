@@ -28,6 +28,7 @@ from blogdit.csp import Instance
 from blogdit.errors import InputError
 from blogdit.polish import can_polish, polish
 from blogdit.result import Result
+from blogdit.runtime import runs_kernels
 from blogdit.solving import Finished, SolveOptions, Step
 from blogdit.stepping import Stepped, Stepper
 
@@ -229,8 +230,18 @@ class Solver:
     def _stepper(self, crew: Crew) -> Stepper:
         if self.stepper is None or self.stepper.crew is not crew:
             self.stepper = None  # its memory is for the next one
-            self.stepper = Stepper(crew, self.denoise, self.model.chain, self.options, self._follows_budget)
+            denoise = self._fastest(crew)
+            self.stepper = Stepper(crew, denoise, self.model.chain, self.options, self._follows_budget)
         return self.stepper
+
+    def _fastest(self, crew: Crew) -> DenoiserCall:
+        """The network in fused kernels where they can be used, else as it is."""
+        if not runs_kernels(self.device):
+            return self.denoise
+        from blogdit.fused import FusedDenoiser  # needs Triton
+
+        fits = FusedDenoiser.fits(self.model.denoiser, crew.context)
+        return FusedDenoiser(self.model.denoiser) if fits else self.denoise
 
     def _take_steps(self, crew: Crew) -> list[Step]:
         """Steps until the next look at the device. With `trace` it is one, and what it did is told."""

@@ -17,7 +17,7 @@ from torch import Tensor
 from blogdit.blocks import decode
 from blogdit.chain import ChainConfig, DenoiserCall, reverse_step
 from blogdit.crew import TOLERANCE, Crew
-from blogdit.energy import energy, objective, one_hot
+from blogdit.energy import discrete_energy
 from blogdit.solving import SolveOptions
 
 LEAST_PENALTY = 0.5  # a violated constraint costs at least 1
@@ -45,15 +45,14 @@ def take_step(
     block = crew.selector.draw(crew.logits, rate, crew.noise)
     crew.logits = reverse_step(denoise, crew.context, batch, crew.logits, block, chain, crew.noise).logits
     values = decode(crew.logits, batch)
-    x = one_hot(values, batch).double()
-    total = energy(x, batch).view(batch.chains, -1)
+    total, cost = (amount.view(batch.chains, -1) for amount in discrete_energy(values, batch))
     crew.steps = crew.steps + ~crew.reached
-    better = keep_best(crew, values, x, total)
+    better = keep_best(crew, values, total, cost)
     count_steps(crew, total, options.cycle, reheats=spent is None)
     return Stepped(rate, block, values, total, better)
 
 
-def keep_best(crew: Crew, values: Tensor, x: Tensor, total: Tensor) -> Tensor:
+def keep_best(crew: Crew, values: Tensor, total: Tensor, cost: Tensor) -> Tensor:
     """Remember what is better than before, where the goal is not yet reached; returns for which instances, (B,)."""
     batch, open_ = crew.batch, ~crew.reached
     values = batch.per_instance(values)  # (chains, B, N)
@@ -64,9 +63,8 @@ def keep_best(crew: Crew, values: Tensor, x: Tensor, total: Tensor) -> Tensor:
     crew.best_values = torch.where(better[:, None], values[chain, everyone], crew.best_values)
     if not batch.optimisation:
         return better
-    f = objective(x, batch).view(batch.chains, -1)
-    valid = total - f < LEAST_PENALTY
-    lowest, chain = torch.where(valid, f, math.inf).min(0)
+    valid = total - cost < LEAST_PENALTY
+    lowest, chain = torch.where(valid, cost, math.inf).min(0)
     better_valid = (lowest < crew.best_objective - TOLERANCE) & open_
     crew.best_objective = torch.where(better_valid, lowest, crew.best_objective)
     crew.best_valid = torch.where(better_valid[:, None], values[chain, everyone], crew.best_valid)

@@ -163,7 +163,7 @@ def preset(settings: Mapping[str, Any]) -> dict[str, Any]:
     if settings["box"] == 2:
         small = {"dim": 32, "heads": 2, "layers": 2, "batch_size": 64, "horizon": 8, "pool": 4096}
         return {**network, **chains, **small, "min_givens": 4, "max_givens": 6, "validate_every": 250}
-    large = {"dim": 64, "heads": 4, "layers": 8, "horizon": 32, "pool": 30_000}
+    large = {"dim": 64, "heads": 4, "layers": 8, "horizon": 32, "rho_min": 0.7, "pool": 30_000}
     return {**network, **chains, **large, "min_givens": 24, "max_givens": 36, "validation_steps": 200}
 
 

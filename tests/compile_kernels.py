@@ -1,0 +1,44 @@
+"""Compiles every kernel for a GPU of compute capability 9.0, which takes no GPU. Run by test_kernels.py."""
+
+from __future__ import annotations
+
+from triton import compile as compile_kernel
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+from blogdit import fused, kernels
+
+HALF, FLOAT, INT = "*bf16", "*fp32", "*i32"
+WEIGHTS = dict.fromkeys(("norm_weight", "norm_bias", "matrix_ptr", "qkv_ptr", "h_ptr"), HALF)
+SIZES = dict.fromkeys(("count", "variables", "edges", "values", "tiles", "instances", "width"), "i32")
+TYPES = {
+    **dict.fromkeys(("source_ptr", "starts_ptr", "keys_ptr", "draws_ptr"), INT),
+    **dict.fromkeys(("bias_ptr", "lse_ptr", "delta_ptr", "logits_ptr", "mean_ptr", "variance_ptr"), FLOAT),
+    **dict.fromkeys(("scale", "natural_scale", "lowest", "highest"), "fp32"),
+    **{"block_ptr": "*i1", "size": "i64", "base_stride": "i64"},
+    **SIZES,
+}
+ATTENTION = {"heads": 4, "width": 16, "biased": True, "chunk": 16}
+NETWORK = {"dim": 64, "inner": 64, "tile": 64}
+CASES = [
+    (kernels._forward_kernel, ATTENTION, {}),
+    (kernels._backward_kernel, ATTENTION, {}),
+    (kernels._noise_kernel, {"normal": True, "chunk": 1024}, {"out_ptr": FLOAT}),
+    (fused._first_kernel, {**NETWORK, "features": 4}, {}),
+    (fused._layer_kernel, {**NETWORK, "wide": 128, "last": False}, {}),
+    (fused._layer_kernel, {**NETWORK, "wide": 128, "last": True}, {}),
+]
+
+
+def main() -> None:
+    for kernel, constants, own in CASES:
+        types = {**TYPES, **own}
+        signature = {name: "constexpr" if name in constants else types.get(name, HALF) for name in kernel.arg_names}
+        places = {(kernel.arg_names.index(name),): value for name, value in constants.items()}
+        source = ASTSource(fn=kernel, signature=signature, constexprs=places)
+        made = compile_kernel(source, target=GPUTarget("cuda", 90, 32))
+        print(kernel.__name__, len(made.asm["cubin"]), made.metadata.shared)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""The fused network gives the numbers of the plain one; without a GPU its kernels run in Triton's interpreter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from blogdit.attention import neighbour_lists
+from blogdit.batch import collate
+from blogdit.csp import Instance
+from blogdit.denoiser import Denoiser
+from blogdit.network import DenoiserConfig
+from blogdit.problems import generate
+from helpers import generator
+
+pytest.importorskip("triton")  # tests/conftest.py turns its interpreter on
+from blogdit.fused import FusedDenoiser
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+BATCHES = {
+    "boards": (lambda: generate("sudoku", 2, seed=2, box=2, min_givens=4, max_givens=6), {"position_dims": 2}),
+    "weighted graphs": (lambda: generate("maxcut", 2, seed=0, vertices="5-12", weights="mixed"), {"signed": True}),
+}
+
+
+def network(**settings):
+    config = DenoiserConfig(dim=16, heads=2, head_dim=8, layers=2, relation="neighbours", **settings)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        model = Denoiser(config).to(DEVICE)
+        for parameter in model.body.parameters():  # biases and norms too
+            parameter.data += 0.2 * torch.randn_like(parameter)
+    return model
+
+
+@pytest.mark.parametrize("name", BATCHES)
+@pytest.mark.parametrize("chains", [1, 2])
+def test_fused_equals_plain(name, chains):
+    make, settings = BATCHES[name]
+    batch, model = collate(make(), chains=chains).to(DEVICE), network(**settings)
+    logits = torch.randn(batch.rows, batch.groups * batch.variables, batch.values, generator=generator(3)).to(DEVICE)
+    block = (torch.rand(logits.shape[:2], generator=generator(4)) < 0.5).to(DEVICE)
+    context = model.context(batch)
+    plain = model(logits, block, context)
+    context = context._replace(bias=neighbour_lists(batch, model.relation_weights, model.config.signed))
+    assert FusedDenoiser.fits(model, context)
+    fused = FusedDenoiser(model, tile=16)(logits, block, context)
+    for one, other in zip(fused, plain, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+def test_what_it_does_not_fit():
+    """Other ways to treat values, domains that differ, sizes that are no powers of two."""
+    batch = collate(generate("coloring", 1, seed=0, vertices=6, colors=3))
+    mixed = collate([Instance(np.array([2, 3]))])
+    model = network()
+
+    def context(batch, model):
+        lists = neighbour_lists(batch, model.relation_weights)
+        return model.context(batch)._replace(bias=lists)
+
+    assert FusedDenoiser.fits(model, context(batch, model))
+    assert not FusedDenoiser.fits(model, model.context(batch))
+    assert not FusedDenoiser.fits(model, context(mixed, model))
+    assert not FusedDenoiser.fits(Denoiser(DenoiserConfig(dim=48, heads=2, head_dim=8)), context(batch, model))
+    assert not FusedDenoiser.fits(Denoiser(DenoiserConfig(dim=16, values="codes")), context(batch, model))
