@@ -20,7 +20,11 @@ from blogdit.noise import StreamNoise
 from blogdit.problems import generate
 from helpers import codes, generator, noise, small_denoiser, zoo
 
-CONFIGS = {"hidden": ChainConfig(), "visible": ChainConfig(hide_block=False)}
+CONFIGS = {
+    "hidden": ChainConfig(),
+    "visible": ChainConfig(hide_block=False),
+    "gumbel": ChainConfig(hide_block=False, kernel="gumbel"),
+}
 
 
 def batches():
@@ -329,7 +333,7 @@ def mask_chance(mask, old, rate, name):
     return math.prod(p if m else 1 - p for p, m in zip(chances, mask, strict=True))
 
 
-@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("kind", ["hidden", "visible"])
 @pytest.mark.parametrize("name", ["random", "critical"])
 def test_discarding_the_masks_leaves_the_trajectories_unchanged(name, kind):
     """Proposition 3.1, exactly and by simulation.
@@ -371,3 +375,29 @@ def test_discarding_the_masks_leaves_the_trajectories_unchanged(name, kind):
     # The expected distance of exact draws is about sum_i sqrt(p_i / (2 pi n)).
     error = (expected / (2 * math.pi * chains)).sqrt().sum()
     assert distance < 1.4 * error
+
+
+# -- direct updates of assignments ---------------------------------------------------------------------------------
+
+
+def test_gumbel_steps_sample_the_softmax_of_the_means():
+    """The likeliest value after a step is k as often as softmax(mean)_k says; variance and loss terms play no role."""
+    batch = collate([Instance(np.array([3, 3]))], chains=20_000)
+    mean = torch.tensor([1.0, 0.0, -1.0]).expand(batch.rows, 2, 3)
+    config, block = ChainConfig(kernel="gumbel"), torch.ones(batch.rows, 2, dtype=torch.bool)
+
+    def network(logits, block, context):
+        return mean, torch.full_like(mean, 5.0)
+
+    step = reverse_step(network, None, batch, torch.zeros_like(mean), block, config, noise(0))
+    shares = torch.bincount(decode(step.logits, batch).flatten(), minlength=3) / (2 * batch.rows)
+    torch.testing.assert_close(shares, mean[0, 0].softmax(-1), atol=0.01, rtol=0)
+    progress, selector = torch.zeros(1, batch.chains, 1), Selector("random", batch)
+    end = unroll(network, None, batch, torch.zeros_like(mean), progress, config, selector, noise(1))
+    assert not end.entropy.any()
+    assert not end.noise_matching.any()
+
+
+def test_the_kernel_is_checked():
+    with pytest.raises(ValueError, match="kernel must be gaussian or gumbel, got 'x'"):
+        ChainConfig(kernel="x")

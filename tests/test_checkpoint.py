@@ -18,7 +18,7 @@ from blogdit.errors import InputError
 from blogdit.problems import coloring
 from helpers import codes, generator, small_denoiser
 
-CHAIN = ChainConfig(2.0, 3.0, False, (0.5, -0.5), Schedule(0.8, 0.2, "linear"))
+CHAIN = ChainConfig(2.0, 3.0, False, (0.5, -0.5), "gumbel", Schedule(0.8, 0.2, "linear"))
 
 
 def model(**settings):

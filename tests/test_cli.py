@@ -141,6 +141,16 @@ def test_info_lists_versions_and_problems(capsys):
         assert expected in out
 
 
+def test_info_shows_where_a_model_comes_from(capsys, tmp_path):
+    assert run(["info", "sudoku"]) == 0
+    shown = capsys.readouterr().out
+    assert "values as axis" in shown
+    assert "trained" in shown
+    assert "## Known failures" in shown, "the card"
+    assert run(["info", str(tmp_path / "none")]) == 2
+    assert "unknown model" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", [[], ["generate"], ["verify"], ["info"]])
 def test_help_shows_an_example(command, capsys):
     assert run([*command, "--help"]) == 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -33,12 +33,17 @@ class ChainConfig:
     sigma: float = 4.0  # of the forward kernel N(Z_{t-1}, sigma^2) on the block
     hide_block: bool = True  # the denoiser sees fresh noise in the block; False: the block's current logits
     prior_bias: tuple[float, ...] = ()  # added to the prior's logits, value by value
+    # "gaussian" is the diffusion chain. "gumbel" updates assignments directly, as ConsFormer does: the new logits are
+    # the network's, with Gumbel noise, so that the likeliest value is a sample; it has no variance and no loss terms.
+    kernel: Literal["gaussian", "gumbel"] = "gaussian"
     schedule: Schedule = field(default_factory=Schedule)
 
     def __post_init__(self) -> None:
         for name in ("prior_scale", "sigma"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        if self.kernel not in ("gaussian", "gumbel"):
+            raise ValueError(f"kernel must be gaussian or gumbel, got {self.kernel!r}")
 
 
 class Transition(NamedTuple):
@@ -82,9 +87,19 @@ def reverse_step(
     inside = block[..., None]
     corrupted = torch.where(inside, _fresh(batch, config, noise), logits) if config.hide_block else logits
     mean, log_variance = denoiser(corrupted, block, context)
-    epsilon = batch.lay(noise.normal(batch.chains, batch.size, batch.variables, batch.values))
-    sample = mean + torch.exp(0.5 * log_variance) * epsilon
+    if config.kernel == "gumbel":
+        sample = mean + _gumbel(batch, noise)
+    else:
+        epsilon = batch.lay(noise.normal(batch.chains, batch.size, batch.variables, batch.values))
+        sample = mean + torch.exp(0.5 * log_variance) * epsilon
     return Transition(torch.where(inside, sample, logits), corrupted, mean, log_variance, block)
+
+
+def _gumbel(batch: Batch, noise: Noise) -> Tensor:
+    """-log(-log u), u uniform: the largest of logits + noise is k with the probability softmax(logits)_k."""
+    flat = noise.uniform(batch.chains, batch.size, batch.variables * batch.values)
+    u = flat.view(batch.chains, batch.size, batch.variables, batch.values).clamp(2.0**-24, 1 - 2.0**-24)
+    return batch.lay(-torch.log(-torch.log(u)))
 
 
 def _sum_block(amounts: Tensor, block: Tensor, batch: Batch) -> Tensor:
@@ -131,6 +146,10 @@ def unroll(
         step = reverse_step(denoiser, context, batch, logits, block, config, noise)
         logits = step.logits
         share = block.sum() / batch.free.sum().clamp(min=1)
-        terms.append((entropy(step, batch), noise_matching(step, batch, config), share))
+        if config.kernel == "gaussian":
+            terms.append((entropy(step, batch), noise_matching(step, batch, config), share))
+        else:
+            nothing = step.mean.new_zeros(batch.rows, batch.groups)
+            terms.append((nothing, nothing, share))
     entropies, matchings, shares = zip(*terms, strict=True)
     return Unrolled(logits, torch.stack(entropies).sum(0), torch.stack(matchings).sum(0), torch.stack(shares).mean())

@@ -42,6 +42,9 @@ VARIANTS = {
     "blogdit-last-step": Variant("blogdit, judged by its last step only", last_step=True),
     "blogdit-random-blocks": Variant("the same weights, blocks chosen at random", options={"block": "random"}),
     "blogdit-no-entropy": Variant("trained without the entropy term", "-no-entropy"),
+    "consformer": Variant(
+        "its predecessor ConsFormer: assignments are updated directly, with Gumbel noise", "-consformer"
+    ),
     "dit": Variant("trained and run on all variables at every step (rho = 1)", "-dit", {"block": "all"}),
 }
 

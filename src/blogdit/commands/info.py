@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 import blogdit
 from blogdit.problems import families
 
+WEIGHTS = Path(blogdit.__file__).parent / "weights"
 PACKAGES = ("torch", "numpy", "networkx", "safetensors")
 
 
-def info() -> None:
-    """Show versions and the problem families with the settings of their generators.
+def info(
+    model: Annotated[
+        str | None, typer.Argument(metavar="[MODEL]", help="A bundled model or a file: show where it comes from.")
+    ] = None,
+) -> None:
+    """Show versions, the problem families with the settings of their generators, and the bundled models.
 
     \b
-    Example:
+    Examples:
       blogdit info
+      blogdit info sudoku
     """
+    if model is not None:
+        _show_model(model)
+        return
     print(f"blogdit {blogdit.__version__}")
     print(f"python {platform.python_version()} on {platform.system()} {platform.machine()}")
     for package in PACKAGES:
@@ -25,6 +38,27 @@ def info() -> None:
     for name, family in sorted(families().items()):
         print(f"\n{name}: {family.summary}")
         print("  --set " + " ".join(f"{key}={_shown(value)}" for key, value in family.settings.items()))
+    print(f"\nmodels: {' '.join(path.stem for path in sorted(WEIGHTS.glob('*.safetensors')))}")
+
+
+def _show_model(name: str) -> None:
+    """A model's network, how it is run and how it was trained; of a bundled one also its card."""
+    from blogdit.api import bundled_models, load
+
+    model = load(name)
+    config, schedule, origin = model.denoiser.config, model.chain.schedule, model.provenance
+    numbers = sum(parameter.numel() for parameter in model.denoiser.parameters())
+    print(f"{model.name}: {numbers:,} parameters, {config.layers} layers, dim {config.dim}, values as {config.values}")
+    print(f"blocks {schedule.rho_max:g} -> {schedule.rho_min:g} of the variables, {schedule.shape}")
+    print("solving: " + (" ".join(f"{key}={_shown(value)}" for key, value in model.solving.items()) or "defaults"))
+    if origin:
+        print(
+            f"trained {origin['minutes']:g} minutes, {origin['updates']:,} updates on {origin['device']}, "
+            f"seed {origin['seed']}, commit {origin['commit']}"
+        )
+    path = bundled_models().get(name)
+    if path is not None and (card := path.with_suffix(".md")).exists():
+        print("\n" + card.read_text().strip())
 
 
 def _version(package: str) -> str:
