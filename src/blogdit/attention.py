@@ -28,7 +28,7 @@ from torch.nn import functional
 from blogdit.batch import Batch
 from blogdit.runtime import runs_kernels
 
-MOST_NUMBERS = 1 << 22  # in an array with an entry for every related pair, where that can be chosen
+MOST_NUMBERS = 1 << 24  # in an array with an entry for every related pair, where that can be chosen
 
 
 class DenseBias(NamedTuple):
@@ -134,21 +134,24 @@ def dense(q: Tensor, k: Tensor, v: Tensor, bias: DenseBias) -> Tensor:
 
 
 def neighbours(q: Tensor, k: Tensor, v: Tensor, bias: NeighbourBias) -> Tensor:
-    """The same over related pairs only; without gradients, some rows at a time."""
+    """The same over related pairs only; without gradients, some rows at a time. Variables come first and rows lie side
+    by side, so that gathering and adding up move long stretches of memory."""
     rows, count, heads, width = q.shape
     source, target = bias.source, bias.target
     some = max(1, MOST_NUMBERS // max(len(source) * heads * width, 1))
     if some < rows and not torch.is_grad_enabled():
         parts = zip(*(torch.split(t, some) for t in (q, k, v)), strict=True)
         return torch.cat([neighbours(q, k, v, bias) for q, k, v in parts])
-    logits = (q.index_select(1, target) * k.index_select(1, source)).sum(-1).float() / width**0.5 + bias.bias
-    place = target[None, :, None].expand(rows, -1, heads)
-    top = logits.new_full((rows, count, heads), float("-inf")).scatter_reduce(1, place, logits.detach(), "amax")
-    weights = torch.exp(logits - top.index_select(1, target))
-    total = weights.new_zeros(rows, count, heads).index_add(1, target, weights)
-    messages = weights.to(v.dtype)[..., None] * v.index_select(1, source)
-    summed = v.new_zeros(rows, count, heads, width).index_add(1, target, messages)
-    return summed / total.to(v.dtype)[..., None]
+    q, k, v = (t.transpose(0, 1).contiguous() for t in (q, k, v))  # (M, R, heads, d)
+    logits = (q.index_select(0, target) * k.index_select(0, source)).sum(-1).float() / width**0.5
+    logits = logits + bias.bias[:, None]  # (E, R, heads)
+    place = target[:, None, None].expand(-1, rows, heads)
+    top = logits.new_full((count, rows, heads), float("-inf")).scatter_reduce(0, place, logits.detach(), "amax")
+    weights = torch.exp(logits - top.index_select(0, target))
+    total = weights.new_zeros(count, rows, heads).index_add(0, target, weights)
+    messages = weights.to(v.dtype)[..., None] * v.index_select(0, source)
+    summed = v.new_zeros(count, rows, heads, width).index_add(0, target, messages)
+    return (summed / total.to(v.dtype)[..., None]).transpose(0, 1)
 
 
 def attend(qkv: Tensor, bias: Bias) -> Tensor:

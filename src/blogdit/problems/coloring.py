@@ -97,6 +97,7 @@ def preset(settings: Mapping[str, Any]) -> dict[str, Any]:
         "heads": 4,
         "head_dim": 16,
         "layers": 6,
+        "batch_size": 256,
         "unroll": 1,
         "horizon": 32,
         "tau_start": 0.02,

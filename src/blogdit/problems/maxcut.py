@@ -73,9 +73,11 @@ def render(instance: Instance, values: IntArray | None = None) -> str:
 
 
 def preset(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """One model for weights of all kinds."""
     return {
         "relation": "neighbours",
-        "signed": settings["weights"] != "unit",
+        "weights": "mixed",
+        "signed": True,
         "dim": 64,
         "heads": 4,
         "head_dim": 16,

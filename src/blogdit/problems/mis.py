@@ -94,7 +94,7 @@ def preset(settings: Mapping[str, Any]) -> dict[str, Any]:
         "head_dim": 16,
         "layers": 4,
         "batch_size": 128,
-        "pool": 2048,
+        "pool": 4096,
         "unroll": 1,
         "horizon": 32,
         "tau_start": 0.02,

@@ -1,0 +1,132 @@
+"""How time and memory of a step grow with the size of a graph (MaxCut, mean degree 10), with fitted exponents.
+
+    python benchmarks/growth.py [--device cuda] [--figure growth.png]
+    python benchmarks/growth.py --large            (100,000 vertices and 500,000 edges: a verified cut, and the rate)
+
+Each size runs in a process of its own, so that peak memory is its own; what an idle process takes is subtracted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import blogdit
+from blogdit.crew import Job
+from blogdit.problems.graphs import random_graph
+from blogdit.problems.maxcut import build
+from blogdit.solver import Solver
+from blogdit.solving import SolveOptions
+
+SIZES = (1250, 2500, 5000, 10_000, 20_000)
+DEGREE = 10
+
+
+def peak_megabytes(device: str) -> float:
+    if device == "cuda":
+        return torch.cuda.max_memory_allocated() / 2**20
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+
+
+def measure(vertices: int, device: str, chains: int) -> dict[str, float]:
+    """Seconds of a step, and megabytes above those of a process that has done a step on a small graph."""
+    model, rng = blogdit.load("maxcut"), np.random.default_rng(0)
+
+    def crew_of(n: int) -> tuple[Solver, object]:
+        solver = Solver(model, SolveOptions(chains=chains, steps=10**6), device)
+        crew = solver._enter([Job(0, build(random_graph(n, DEGREE / (n - 1), rng)))])
+        stepper = solver._stepper(crew)
+        stepper.advance(3)
+        return solver, stepper
+
+    crew_of(100)
+    idle = peak_megabytes(device)
+    _, stepper = crew_of(vertices)
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        stepper.advance(2)  # type: ignore[attr-defined]
+        if device == "cuda":
+            torch.cuda.synchronize()
+        times.append((time.perf_counter() - start) / 2)
+    return {"vertices": vertices, "seconds": min(times), "megabytes": peak_megabytes(device) - idle}
+
+
+def slope(xs: list[float], ys: list[float]) -> float:
+    return float(np.polyfit(np.log(xs), np.log(ys), 1)[0])
+
+
+def draw(rows: list[dict[str, float]], slopes: dict[str, float], path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 3.5), layout="constrained")
+    for axes, (key, label) in zip(
+        figure.subplots(1, 2), (("seconds", "seconds per step"), ("megabytes", "peak megabytes")), strict=True
+    ):
+        sizes = [row["vertices"] for row in rows]
+        axes.loglog(sizes, [row[key] for row in rows], "o-", label=f"slope {slopes[key]:.2f}")
+        axes.set(xlabel="vertices", ylabel=label)
+        axes.legend()
+        axes.grid(True, which="both", alpha=0.3)
+    figure.savefig(path, dpi=150)
+
+
+def large(device: str, seconds: float) -> None:
+    vertices, edges = 100_000, 500_000
+    graph = build(random_graph(vertices, 2 * edges / vertices / (vertices - 1), np.random.default_rng(0)))
+    start = time.perf_counter()
+    (result,) = blogdit.solve(graph, device=device, chains=1, time_limit=seconds)
+    spent = time.perf_counter() - start
+    count = len(graph.objective.differ)
+    print(
+        f"{vertices:,} vertices, {count:,} edges: {result.verdict.violated} violations, cut {result.objective:,.0f} "
+        f"({result.objective / count:.1%} of the edges; raw {result.raw_objective:,.0f}), {result.steps} steps in "
+        f"{spent:.1f} s with polish, peak {peak_megabytes(device):,.0f} MB"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--chains", type=int, default=1)
+    parser.add_argument("--figure", type=Path)
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of --large")
+    parser.add_argument("--vertices", type=int, help=argparse.SUPPRESS)  # measure one size, in a process of its own
+    arguments = parser.parse_args()
+    if arguments.large:
+        large(arguments.device, arguments.seconds)
+        return
+    if arguments.vertices:
+        print(json.dumps(measure(arguments.vertices, arguments.device, arguments.chains)))
+        return
+    rows = []
+    for vertices in SIZES:
+        command = [sys.executable, __file__, "--vertices", str(vertices)]
+        command += ["--device", arguments.device, "--chains", str(arguments.chains)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        rows.append(json.loads(done.stdout))
+        row = rows[-1]
+        print(
+            f"{vertices:8,} vertices  {row['seconds'] * 1e3:10.2f} ms per step  {row['megabytes']:8.0f} MB", flush=True
+        )
+    sizes = [row["vertices"] for row in rows]
+    slopes = {key: slope(sizes, [row[key] for row in rows]) for key in ("seconds", "megabytes")}
+    for key, value in slopes.items():
+        print(f"slope of {key}: {value:.2f} ({'within' if value <= 1.15 else 'ABOVE'} 1.15)")
+    if arguments.figure is not None:
+        draw(rows, slopes, arguments.figure)
+    assert all(math.isfinite(value) for value in slopes.values())
+
+
+if __name__ == "__main__":
+    main()
