@@ -40,15 +40,16 @@ MAY_IMPORT: dict[str, set[str]] = {
 METHOD = {"network", "batch", "blocks", "chain", "checkpoint", "denoiser", "energy", "noise"}
 MAY_IMPORT |= {
     "polish": CORE,
+    "inference": {"chain", "denoiser", "fused", "network", "runtime"},
     "crew": {*CORE, *METHOD},
     "solving": {*CORE, "blocks", "result"},
     "stepping": {*METHOD, "crew", "solving"},
-    "solver": {*CORE, *METHOD, "crew", "polish", "result", "solving", "stepping", "fused", "runtime"},
+    "solver": {*CORE, *METHOD, "crew", "polish", "result", "solving", "stepping", "inference"},
     "streams": {*CORE, "formats", "solver", "solving"},
     "recipe": {*METHOD, "problems"},
     "runlog": {"checkpoint"},
     "generation": {*CORE, "problems"},
-    "training": {*CORE, *METHOD, "generation", "datasets", "formats", "problems", "recipe", "runlog"},
+    "training": {*CORE, *METHOD, "generation", "inference", "datasets", "formats", "problems", "recipe", "runlog"},
 }
 MAY_IMPORT["api"] = set(MAY_IMPORT) - {"baselines"}
 # The edge of the program may import everything.

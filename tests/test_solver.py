@@ -115,7 +115,7 @@ def clock(monkeypatch):
 
         def solver(self, **options) -> Solver:
             solver = Solver(random_model(), SolveOptions(**options))
-            denoise = solver.denoise
+            denoise = solver.model.denoiser
 
             def slow(*arguments):
                 self.now += self.tick
@@ -260,7 +260,7 @@ def test_the_batch_suits_the_device_where_no_size_is_given():
 
 def out_of_memory_above(most: int, solver: Solver, calls: list[int]):
     """A denoiser for a device on which no more than `most` instances fit."""
-    denoise = solver.denoise
+    denoise = solver.model.denoiser
 
     def call(logits, block, context):
         calls.append(len(solver.crew.jobs) if solver.crew else 0)

@@ -7,7 +7,6 @@ and on the instance alone, so its answer does not depend on its company.
 
 from __future__ import annotations
 
-import copy
 import math
 import sys
 import time
@@ -26,9 +25,9 @@ from blogdit.constraints import IntArray
 from blogdit.crew import TOLERANCE, Crew, Job, Shape
 from blogdit.csp import Instance
 from blogdit.errors import InputError
+from blogdit.inference import fastest, inference_copy
 from blogdit.polish import can_polish, polish
 from blogdit.result import Result
-from blogdit.runtime import runs_kernels
 from blogdit.solving import Finished, SolveOptions, Step
 from blogdit.stepping import Stepped, Stepper
 
@@ -49,10 +48,8 @@ class Solver:
 
     def __init__(self, model: Model, options: SolveOptions, device: torch.device | str = "cpu"):
         self.options, self.device = options, torch.device(device)
-        cuda = self.device.type == "cuda"
-        denoiser = copy.deepcopy(model.denoiser).to(torch.bfloat16) if cuda else model.denoiser
-        self.model = replace(model, denoiser=denoiser.to(self.device).eval())
-        self.denoise: DenoiserCall = self.model.denoiser
+        self.model = replace(model, denoiser=inference_copy(model.denoiser, self.device))
+        self.denoise: DenoiserCall | None = None  # to call something else than the model's network
         self.trace = False
         self.look_every = LOOK_EVERY[self.device.type]
         self.on_step: Callable[[], None] | None = None
@@ -230,18 +227,9 @@ class Solver:
     def _stepper(self, crew: Crew) -> Stepper:
         if self.stepper is None or self.stepper.crew is not crew:
             self.stepper = None  # its memory is for the next one
-            denoise = self._fastest(crew)
+            denoise = self.denoise or fastest(self.model.denoiser, crew.context)
             self.stepper = Stepper(crew, denoise, self.model.chain, self.options, self._follows_budget)
         return self.stepper
-
-    def _fastest(self, crew: Crew) -> DenoiserCall:
-        """The network in fused kernels where they can be used, else as it is."""
-        if not runs_kernels(self.device):
-            return self.denoise
-        from blogdit.fused import FusedDenoiser  # needs Triton
-
-        fits = FusedDenoiser.fits(self.model.denoiser, crew.context)
-        return FusedDenoiser(self.model.denoiser) if fits else self.denoise
 
     def _take_steps(self, crew: Crew) -> list[Step]:
         """Steps until the next look at the device. With `trace` it is one, and what it did is told."""

@@ -29,6 +29,7 @@ from blogdit.denoiser import CodeBank, Denoiser, in_bfloat16
 from blogdit.energy import energy, one_hot
 from blogdit.errors import InputError
 from blogdit.generation import make_many
+from blogdit.inference import fastest, inference_copy
 from blogdit.noise import GeneratorNoise, Noise
 from blogdit.recipe import Recipe
 
@@ -150,8 +151,9 @@ def validate(
     batch, noise = collate(instances).to(device), GeneratorNoise(generator)
     bank = CodeBank(model.config, 61, batch.values, torch.Generator().manual_seed(0), device)
     place = torch.arange(batch.size, device=device)
+    model = inference_copy(model, device)
     context, pick = model.context(batch), Selector(selector, batch)  # type: ignore[arg-type]
-    denoise = in_bfloat16(model) if device.type == "cuda" else model
+    denoise = fastest(model, context)
     logits = prior(batch, chain, noise)
     best = torch.full((batch.rows, batch.groups), math.inf, device=device)
     for step in range(steps):

@@ -21,6 +21,7 @@ from blogdit.crew import Crew, Job, shape_of
 from blogdit.csp import Instance
 from blogdit.energy import energy, one_hot
 from blogdit.errors import InputError
+from blogdit.inference import fastest
 from blogdit.result import Result
 from blogdit.solver import Solver
 
@@ -197,11 +198,12 @@ def last_states(solver: Solver, instances: Sequence[Instance]) -> list[Result]:
     steps = options.steps or 0
     crew = Crew.enter([Job(place, one) for place, one in enumerate(instances)], model, 1, options.seed, solver.device)
     crew = crew.prepare(model, options.block, options.seed)
+    denoise = fastest(model.denoiser, crew.context)
     for step in range(steps):
         progress = torch.full((1, len(instances), 1), step % options.cycle / max(options.cycle - 1, 1))
         crew.redraw_codes()
         block = crew.selector.draw(crew.logits, model.chain.schedule.rate(progress.to(solver.device)), crew.noise)
-        moved = reverse_step(solver.denoise, crew.context, crew.batch, crew.logits, block, model.chain, crew.noise)
+        moved = reverse_step(denoise, crew.context, crew.batch, crew.logits, block, model.chain, crew.noise)
         crew.logits = moved.logits
     values = crew.batch.per_instance(decode(crew.logits, crew.batch))[0].cpu().numpy()
     return [
