@@ -83,7 +83,7 @@ def test_every_selector_gives_the_same_answers_in_any_company(block):
 
 
 def test_large_graphs_get_the_same_answers_in_any_company():
-    """Above 512 variables attention goes over neighbours only."""
+    """Above 256 variables attention goes over neighbours only."""
     graphs = generate("maxcut", 3, seed=2, vertices=520, p_min=0.004, p_max=0.01)
     model = random_model(relation="neighbours")
     assert answers(model, graphs, batch_size=1, steps=2) == answers(model, graphs, batch_size=3, steps=2)

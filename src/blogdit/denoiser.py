@@ -27,7 +27,7 @@ from blogdit.relations import RELATION_FEATURES, VALUE_FEATURES
 from blogdit.value_axis import AxisBody
 
 LOG_VARIANCE_RANGE = (-12.0, 6.0)
-DENSE_LIMIT = 512  # variables; above this, attention to neighbours only is cheaper than all pairs
+DENSE_LIMIT = 256  # variables; above this, attention to neighbours only is cheaper than all pairs (on a CPU, below one in eight)
 
 
 def positional_encoding(positions: Tensor, dim: int) -> Tensor:
