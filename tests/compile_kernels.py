@@ -6,11 +6,11 @@ from triton import compile as compile_kernel
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from blogdit import fused, kernels
+from blogdit import dense_kernels, fused, kernels
 
 HALF, FLOAT, INT = "*bf16", "*fp32", "*i32"
 WEIGHTS = dict.fromkeys(("norm_weight", "norm_bias", "matrix_ptr", "qkv_ptr", "h_ptr"), HALF)
-SIZES = dict.fromkeys(("count", "variables", "edges", "values", "tiles", "instances", "width"), "i32")
+SIZES = dict.fromkeys(("count", "groups", "variables", "edges", "values", "tiles", "instances", "width"), "i32")
 TYPES = {
     **dict.fromkeys(("source_ptr", "starts_ptr", "keys_ptr", "draws_ptr"), INT),
     **dict.fromkeys(("bias_ptr", "lse_ptr", "delta_ptr", "logits_ptr", "mean_ptr", "variance_ptr"), FLOAT),
@@ -20,7 +20,10 @@ TYPES = {
 }
 ATTENTION = {"heads": 4, "width": 16, "biased": True, "chunk": 16}
 NETWORK = {"dim": 64, "inner": 64, "tile": 64}
+MASKED = {"heads": 4, "width": 16, "block": 128}
 CASES = [
+    (dense_kernels._forward_kernel, MASKED, {"mask_ptr": "*u8"}),
+    (dense_kernels._backward_kernel, MASKED, {"mask_ptr": "*u8"}),
     (kernels._forward_kernel, ATTENTION, {}),
     (kernels._backward_kernel, ATTENTION, {}),
     (kernels._noise_kernel, {"normal": True, "chunk": 1024}, {"out_ptr": FLOAT}),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from blogdit.attention import NeighbourLists, attend, neighbour_bias, neighbour_lists
+from blogdit.attention import NeighbourLists, attend, neighbour_bias, neighbour_lists, pair_mask
 from blogdit.batch import collate
 from blogdit.constraints import NotEqual
 from blogdit.csp import Instance
@@ -45,6 +45,20 @@ def test_kernel_equals_plain_attention(name, signed):
     slopes = torch.randn(2, count, heads, width, generator=generator(8)).to(DEVICE)
     plain = attend(qkv, neighbour_bias(batch, weights, signed))
     kernel = attend(qkv, neighbour_lists(batch, weights, signed))
+    torch.testing.assert_close(kernel, plain, rtol=1e-5, atol=2e-6)
+    gradients = [torch.autograd.grad(out, qkv, slopes)[0] for out in (plain, kernel)]
+    torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_masked_kernel_equals_plain_attention(name):
+    """Outputs and gradients; groups of one size with padding."""
+    batch, heads, width = collate(BATCHES[name]()).to(DEVICE), 2, 16
+    weights = torch.zeros(RELATION_FEATURES, heads, device=DEVICE)
+    count = batch.groups * batch.variables
+    qkv = torch.randn(2, count, 3, heads, width, generator=generator(7)).to(DEVICE).requires_grad_()
+    slopes = torch.randn(2, count, heads, width, generator=generator(8)).to(DEVICE)
+    plain, kernel = attend(qkv, neighbour_bias(batch, weights)), attend(qkv, pair_mask(batch))
     torch.testing.assert_close(kernel, plain, rtol=1e-5, atol=2e-6)
     gradients = [torch.autograd.grad(out, qkv, slopes)[0] for out in (plain, kernel)]
     torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-4, atol=1e-5)
@@ -88,4 +102,4 @@ def test_kernels_compile_for_a_gpu():
     command = [sys.executable, str(Path(__file__).with_name("compile_kernels.py"))]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert len(done.stdout.splitlines()) == 6
+    assert len(done.stdout.splitlines()) == 8

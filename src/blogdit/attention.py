@@ -9,11 +9,12 @@ The logit of variable i towards j is q_i . k_j / sqrt(d) + bias_ij, with bias
 With `signed`, for weighted problems, a relation of strength s adds log |s|, so that attention is proportional to |s|;
 even heads see only relations that push values apart (s > 0), odd heads those that pull them together (s < 0).
 
-Three ways to compute it, which give the same numbers where they apply:
+Four ways to compute it, which give the same numbers where they apply:
 
 - `dense`: all pairs of an instance; the only way if unrelated pairs are visible.
 - `neighbours`: related pairs only, in time and memory linear in their number.
 - `kernels.neighbour_attention`: likewise on a GPU, in one kernel and memory linear in the variables.
+- `dense_kernels.masked_attention`: on a GPU, for small groups whose relations have no weights.
 """
 
 from __future__ import annotations
@@ -54,7 +55,13 @@ class NeighbourLists(NamedTuple):
     bias: Tensor | None
 
 
-Bias = DenseBias | NeighbourBias | NeighbourLists
+class Mask(NamedTuple):
+    """Which variables see each other, (G, N, N) uint8, for the kernel of small groups."""
+
+    related: Tensor
+
+
+Bias = DenseBias | NeighbourBias | NeighbourLists | Mask
 
 
 def _relation_bias(features: Tensor, weights: Tensor, signed: bool) -> Tensor:
@@ -116,6 +123,16 @@ def neighbour_lists(batch: Batch, weights: Tensor, signed: bool = False) -> Neig
     return NeighbourLists(relations.source.int(), relations.starts.int(), bias)
 
 
+def pair_mask(batch: Batch) -> Mask:
+    """For relations without weights and without learnt bias."""
+    relations, n = batch.structure.relations, batch.variables
+    groups = relations.source.shape[0]
+    pair = (torch.arange(groups, device=batch.device)[:, None] * n + relations.target) * n + relations.source
+    pair = torch.where(relations.present, pair, groups * n * n)  # padding of the list: a cell behind the last one
+    related = torch.zeros(groups * n * n + 1, dtype=torch.uint8, device=batch.device)
+    return Mask(related.index_fill_(0, pair.reshape(-1), 1)[:-1].view(groups, n, n))
+
+
 def dense(q: Tensor, k: Tensor, v: Tensor, bias: DenseBias) -> Tensor:
     """q, k, v (R, M, heads, d) -> (R, M, heads, d)."""
     rows, _, heads, width = q.shape
@@ -161,5 +178,10 @@ def attend(qkv: Tensor, bias: Bias) -> Tensor:
 
         out: Tensor = neighbour_attention(qkv.contiguous(), *bias)[0]
         return out
+    if isinstance(bias, Mask):
+        from blogdit.dense_kernels import masked_attention
+
+        seen: Tensor = masked_attention(qkv.contiguous(), bias.related)[0]
+        return seen
     q, k, v = qkv.unbind(2)
     return dense(q, k, v, bias) if isinstance(bias, DenseBias) else neighbours(q, k, v, bias)

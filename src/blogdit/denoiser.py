@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from blogdit.attention import Bias, attend, dense_bias, has_kernel, neighbour_bias, neighbour_lists
+from blogdit.attention import Bias, attend, dense_bias, has_kernel, neighbour_bias, neighbour_lists, pair_mask
 from blogdit.batch import Batch
 from blogdit.network import Context, DenoiserConfig
 from blogdit.noise import value_codes
@@ -27,7 +27,10 @@ from blogdit.relations import RELATION_FEATURES, VALUE_FEATURES
 from blogdit.value_axis import AxisBody
 
 LOG_VARIANCE_RANGE = (-12.0, 6.0)
-DENSE_LIMIT = 256  # variables; above this, attention to neighbours only is cheaper than all pairs (on a CPU, below one in eight)
+MASK_LIMIT = 128  # variables of a group for which a GPU keeps all pairs on the chip
+DENSE_LIMIT = (
+    256  # variables; above this, attention to neighbours only is cheaper than all pairs (on a CPU, below one in eight)
+)
 
 
 def positional_encoding(positions: Tensor, dim: int) -> Tensor:
@@ -172,6 +175,8 @@ class Denoiser(nn.Module):
         if config.relation != "neighbours":
             return dense_bias(batch, weights, -functional.softplus(self.unrelated), config.signed)
         if has_kernel(batch.device, config.heads, config.head_dim) and not config.edge_features:
+            if batch.variables <= MASK_LIMIT and config.head_dim >= 16 and not config.signed:
+                return pair_mask(batch)
             return neighbour_lists(batch, weights, config.signed)
         if batch.variables > DENSE_LIMIT:
             return neighbour_bias(batch, weights, config.signed)

@@ -15,9 +15,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from blogdit.attention import NeighbourLists
+from blogdit.attention import Mask, NeighbourLists, attend
 from blogdit.denoiser import LOG_VARIANCE_RANGE, Denoiser
-from blogdit.kernels import neighbour_attention
 from blogdit.network import Context
 from blogdit.relations import VALUE_FEATURES
 from blogdit.value_axis import MEAN_SCALE, AxisBody, AxisLayer
@@ -164,13 +163,12 @@ class FusedDenoiser:
         config = denoiser.config
         sizes = (config.dim, config.heads * config.head_dim, config.ffn_factor * config.dim)
         powers = all(size >= 16 and size & (size - 1) == 0 for size in sizes)
-        alike = context.domain is None and isinstance(context.bias, NeighbourLists)
+        alike = context.domain is None and isinstance(context.bias, NeighbourLists | Mask)
         return config.values == "axis" and powers and alike
 
     @torch.no_grad()
     def __call__(self, logits: Tensor, block: Tensor, context: Context) -> tuple[Tensor, Tensor]:
-        bias, config, body = context.bias, self.denoiser.config, self.body
-        assert isinstance(bias, NeighbourLists)
+        config, body = self.denoiser.config, self.body
         (rows, count, values), dtype = logits.shape, self.denoiser.in_block.dtype
         dim, inner = config.dim, config.heads * config.head_dim
         h = torch.empty(rows * values, count, dim, dtype=dtype, device=logits.device)
@@ -191,7 +189,7 @@ class FusedDenoiser:
         for number, (layer, packed) in enumerate(zip(self.layers, self.packed, strict=True)):
             last = number + 1 == len(self.layers)
             norm = body.norm if last else self.layers[number + 1].attention_norm
-            seen = neighbour_attention(qkv, bias.source, bias.starts, bias.bias)[0]
+            seen = attend(qkv, context.bias)
             _layer_kernel[(rows * tiles,)](
                 h, seen, packed.out, layer.attention_out.bias, layer.ffn_norm.weight, layer.ffn_norm.bias,
                 packed.feed_in, layer.ffn_in.bias, packed.pool, packed.back, layer.ffn_out.bias,
