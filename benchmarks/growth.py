@@ -26,6 +26,7 @@ from blogdit.problems.graphs import random_graph
 from blogdit.problems.maxcut import build
 from blogdit.solver import Solver
 from blogdit.solving import SolveOptions
+from blogdit.stepping import Stepper
 
 SIZES = (1250, 2500, 5000, 10_000, 20_000)
 DEGREE = 10
@@ -41,20 +42,20 @@ def measure(vertices: int, device: str, chains: int) -> dict[str, float]:
     """Seconds of a step, and megabytes above those of a process that has done a step on a small graph."""
     model, rng = blogdit.load("maxcut"), np.random.default_rng(0)
 
-    def crew_of(n: int) -> tuple[Solver, object]:
+    def stepper_of(n: int) -> Stepper:
         solver = Solver(model, SolveOptions(chains=chains, steps=10**6), device)
         crew = solver._enter([Job(0, build(random_graph(n, DEGREE / (n - 1), rng)))])
         stepper = solver._stepper(crew)
         stepper.advance(3)
-        return solver, stepper
+        return stepper
 
-    crew_of(100)
+    stepper_of(100)
     idle = peak_megabytes(device)
-    _, stepper = crew_of(vertices)
+    stepper = stepper_of(vertices)
     times = []
     for _ in range(5):
         start = time.perf_counter()
-        stepper.advance(2)  # type: ignore[attr-defined]
+        stepper.advance(2)
         if device == "cuda":
             torch.cuda.synchronize()
         times.append((time.perf_counter() - start) / 2)

@@ -15,6 +15,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ import torch
 
 import blogdit
 from blogdit.checkpoint import Model
-from blogdit.crew import Job
+from blogdit.crew import Job, Shape, shape_of
 from blogdit.csp import Instance
 from blogdit.denoiser import Denoiser
 from blogdit.network import DenoiserConfig
@@ -57,6 +58,7 @@ def rate(work: Callable[[int], None], device: str, seconds: float = 3.0) -> floa
         count = max(count + 1, int(count * seconds / max(spent, seconds / 50)))
 
 
+@cache
 def peaks(device: str) -> tuple[float, float]:
     if device == "cuda":
         return H200
@@ -99,9 +101,12 @@ def training(device: str) -> None:
     batch = made.training.batch_size
     physical = limit(made.denoiser, batch * 729, 9, 20, device, passes=3 * made.training.unroll)
     label = f"training, 9x9 preset, batch {batch}, T={made.training.unroll}"
-    show(label, found, "updates/s", 25, 60, 1 / physical)
-    show("  the same as reverse steps of chains", found * batch * made.training.unroll, "steps/s",
-         25 * 512 * 5, 60 * 512 * 5, batch * made.training.unroll / physical)  # fmt: skip
+    show(label, found, "updates/s", None, None, 1 / physical)
+    # The reference unrolls five steps per update, on one token per cell instead of nine.
+    steps = found * batch * made.training.unroll
+    show(
+        "  the same as reverse steps of chains", steps, "steps/s", 25 * 512 * 5, 60 * 512 * 5, steps / found / physical
+    )
 
 
 def model_of(problem: str) -> Model:
@@ -145,11 +150,13 @@ def maxcut(device: str) -> None:
             shapes.setdefault(instance.size, []).append(instance)
         alone, together, physical = [], [], []
         for members in shapes.values():
-            alone.append(steps_per_second(model, members[:1], device, chains=20))
+            sizes = [degree([one]) for one in members]
+            kinds = {round(size): place for place, size in enumerate(sizes)}  # graphs of one density take equally long
+            rates = {kind: steps_per_second(model, [members[at]], device, chains=20) for kind, at in kinds.items()}
+            alone += [rates[round(size)] for size in sizes]
             together += [steps_per_second(model, members, device, chains=20)] * len(members)
             tokens = 20 * members[0].size * 2
-            config = model.denoiser.config
-            physical += [1 / limit(config, tokens, 2, degree([one]), device) for one in members]
+            physical += [1 / limit(model.denoiser.config, tokens, 2, size, device) for size in sizes]
         mean = statistics.mean(physical)
         show(f"MaxCut {name}, 20 chains, one graph at a time", statistics.mean(alone), "steps/s", reference,
              10 * reference, mean)  # fmt: skip
@@ -162,11 +169,11 @@ def mis(device: str) -> None:
     for size, count, reference in (("small", 500, 0.44), ("large", 500, 4.81)):
         made = generate("mis", 20, seed=0, size=size)
         instances = [made[place % len(made)] for place in range(count if device == "cuda" else 10)]
-        solver = Solver(model, SolveOptions(steps=1), device)
-        shapes: dict[tuple[int, int], list[Instance]] = {}
+        shapes: dict[Shape, list[Instance]] = {}
         for instance in instances:
-            shapes.setdefault(Job(0, instance).shape, []).append(instance)
-        seconds = sum(len(one) * 1000 / steps_per_second(solver.model, one, device) for one in shapes.values())
+            shapes.setdefault(shape_of(instance), []).append(instance)
+        options = dict(model.solving)
+        seconds = sum(len(one) * 1000 / steps_per_second(model, one, device, **options) for one in shapes.values())
         tokens = 2 * statistics.mean(one.size for one in made)
         physical = 1000 * limit(model.denoiser.config, int(tokens), 2, degree(made), device)
         show(f"MIS {size}, 1,000 steps, batch of {len(instances)}", len(instances) / seconds, "instances/s",
@@ -175,16 +182,17 @@ def mis(device: str) -> None:
 
 def sudoku(device: str, puzzles: Sequence[Instance], model: str | None) -> None:
     """All puzzles in a stream, as `blogdit solve FILE --steps 2000` runs them."""
-    start = synchronised(device)
-    solved = seconds = 0.0
-    times = []
+    blogdit.solve(puzzles[:8], model=model, device=device, steps=20)  # loads the model and compiles kernels
+    start, solved, steps = synchronised(device), 0, 0
     for result in blogdit.solve_each(puzzles, model=model, device=device, steps=2000):
         solved += result.verdict.satisfied
-        times.append(result.seconds)
+        steps += result.steps
     seconds = synchronised(device) - start
     config = (blogdit.load(model) if model else model_of("sudoku")).denoiser.config
-    physical = 1 / limit(config, 729, 9, 20, device)
-    print(f"{len(puzzles)} puzzles: {solved / len(puzzles):.2%} solved in {seconds:.1f} s")
+    physical = len(puzzles) / (steps * limit(config, 729, 9, 20, device))
+    print(
+        f"{len(puzzles)} puzzles: {solved / len(puzzles):.2%} solved, {steps / len(puzzles):.0f} steps each on average"
+    )
     show("Sudoku, seconds of all / puzzles", len(puzzles) / seconds, "puzzles/s", 1 / 0.15, 1 / 0.005, physical)
 
 

@@ -76,10 +76,11 @@ def test_the_key_depends_on_the_content_alone():
 
 
 def test_the_shape_depends_on_the_instance_alone():
-    assert shape_of(sudoku.build("." * 81)) == (81, 9)  # on a grid: no padding
-    assert shape_of(Instance([3] * 33)) == (64, 3)
-    assert shape_of(Instance([3] * 64)) == (64, 3)
-    assert shape_of(Instance([])) == (1, 1)
+    assert shape_of(sudoku.build("." * 81)) == (81, 9, True)  # on a grid: no padding
+    assert shape_of(Instance([3] * 33)) == (64, 3, True)
+    assert shape_of(Instance([3] * 64)) == (64, 3, True)
+    assert shape_of(Instance([3] * 63 + [2])) == (64, 3, False), "domains that differ run another network code"
+    assert shape_of(Instance([])) == (1, 1, True)
 
 
 def test_who_starts_again_keeps_the_time_that_is_left(model, group):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import shutil
 
 import numpy as np
@@ -236,7 +237,7 @@ def test_bfloat16_agrees_roughly(relation, limit, monkeypatch):
         gradients = torch.autograd.grad((mean**2).mean() + log_variance.mean(), model.in_block)
         results.append((mean, log_variance, *gradients))
     for exact, rough in zip(*results, strict=True):
-        assert (exact - rough).norm() < 0.05 * exact.norm()
+        assert (exact - rough).norm() < 0.08 * exact.norm()
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -284,3 +285,23 @@ def test_cuda_gives_the_numbers_of_the_cpu(relation):
         with torch.autocast("cuda", torch.bfloat16):
             rough, _ = call(logits.cuda(), block.cuda(), context)
         assert (rough.cpu() - exact).norm() < 0.05 * exact.norm()
+
+
+@pytest.mark.parametrize("relation", ["learned", "fixed", "neighbours"])
+@pytest.mark.parametrize("values", ["axis", "codes"])
+def test_a_copy_in_bfloat16_is_close(relation, values):
+    """What solving on a GPU runs; not autocast but weights in bfloat16."""
+    batch = collate(generate("coloring", 2, seed=0, vertices=9, colors=3))
+    config = DenoiserConfig(dim=16, heads=2, head_dim=8, layers=1, relation=relation, values=values)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = Denoiser(config)
+    half = copy.deepcopy(model).to(torch.bfloat16)
+    logits = torch.randn(batch.rows, batch.groups * batch.variables, 3, generator=generator(0))
+    block = torch.rand(logits.shape[:2], generator=generator(1)) < 0.5
+    given = codes(batch, dim=16) if values == "codes" else None
+    with torch.no_grad():
+        plain, low = (one(logits, block, one.context(batch, given)) for one in (model, half))
+    for one, other in zip(low, plain, strict=True):
+        assert one.dtype == torch.float32
+        torch.testing.assert_close(one, other, rtol=0.1, atol=0.1)

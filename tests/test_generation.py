@@ -34,4 +34,4 @@ def test_other_seeds_give_other_instances():
 
 def test_a_process_that_fails_says_why(monkeypatch):
     with pytest.raises(InputError, match=r"a process that makes instances failed: .*p_min must not exceed p_max"):
-        generation._ask([generation.Job("coloring", 2, (0,), {"p_min": 0.9, "p_max": 0.1})])
+        generation._ask([generation.Order("coloring", 2, (0,), {"p_min": 0.9, "p_max": 0.1})])

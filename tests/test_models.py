@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 import blogdit
+from blogdit.api import bundled_models
 from blogdit.problems import generate
 
 # problem, number of instances, settings of the generator, steps; how many must be solved, or the least sum of values
@@ -43,7 +44,7 @@ def test_a_model_is_as_good_as_it_was(name):
 
 
 def test_every_problem_has_a_model_with_a_card():
-    found = blogdit.api.bundled_models()
+    found = bundled_models()
     assert set(found) >= {"sudoku", "coloring", "maxcut", "mis"}
     for path in found.values():
         card = path.with_suffix(".md").read_text()

@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 import torch
 
+import blogdit
 from blogdit.blocks import SELECTORS, Schedule
 from blogdit.chain import ChainConfig
 from blogdit.checkpoint import Model
 from blogdit.constraints import NotEqual
-from blogdit.crew import Job
+from blogdit.crew import Crew, Job
 from blogdit.csp import Instance, Objective
 from blogdit.errors import InputError
-from blogdit.problems import coloring, generate, maxcut
+from blogdit.problems import coloring, generate, maxcut, mis
 from blogdit.solver import Solver
 from blogdit.solving import Finished, SolveOptions, Step
 from blogdit.stepping import count_steps
@@ -521,3 +522,62 @@ def test_replayed_steps_equal_launched_ones(sudoku4, puzzles, block):
             assert (stepper.graph is not None) == records
             states.append([tensor.cpu() for tensor in crew.state()])
         assert all(torch.equal(one, other) for one, other in zip(*states, strict=True))
+
+
+def test_answers_are_handed_over_when_the_total_time_ends_at_any_moment(clock, monkeypatch):
+    """Also if the clock passes the deadline between two looks at it: while the device works, or while a caller does."""
+    cuts = generate("maxcut", 3, seed=0, vertices=12)
+    for late in ("reached", "caller"):
+        solver = clock.solver(total_time=0.25, polish=False)
+        if late == "reached":
+            whole = Crew.reached.fget
+            delayed = property(lambda crew, whole=whole: (setattr(clock, "now", clock.now + 0.1), whole(crew))[1])
+            monkeypatch.setattr(Crew, "reached", delayed)
+        found = []
+        for index, result in solver.results(cuts):
+            found.append(index)
+            assert result.verdict.satisfied
+            clock.now += 1.0 if late == "caller" else 0.0
+        assert sorted(found) == [0, 1, 2]
+        assert not solver.cut_short
+        monkeypatch.undo()
+        monkeypatch.setattr(time, "monotonic", lambda: clock.now)
+
+
+def test_small_weights_do_not_make_conflicts_valid():
+    """What counts as valid follows the penalty, which follows the weights."""
+    graph = (30, [[i, j] for i in range(30) for j in range(i)])
+    results = [
+        blogdit.solve(mis.build(graph, np.full(30, weight)), model="mis", device="cpu", steps=5, polish=False)[0]
+        for weight in (1.0, 0.01)
+    ]
+    assert [result.verdict.satisfied for result in results] == [True, True]
+    assert results[1].objective == pytest.approx(0.01)
+
+
+def test_blocks_that_follow_steps_do_not_depend_on_looks():
+    cuts = generate("maxcut", 3, seed=5, vertices=20)
+    options = {"steps": 20, "schedule": "budget", "polish": False}
+    solver = Solver(random_model(), SolveOptions(**options))
+    solver.look_every = 7
+    found = [(r.values.tolist(), r.steps) for _, r in sorted(solver.results(cuts))]
+    assert found == [row[:2] for row in answers(random_model(), cuts, **options)]
+
+
+def test_places_that_are_kept_change_nothing(sudoku4, puzzles):
+    """As on a GPU: who is done keeps a place until half of the batch is; results, steps and budgets are the same."""
+    options = {"steps": 50, "batch_size": 8}
+    expected = answers(sudoku4, puzzles[:40], **options)
+    solver, most = Solver(sudoku4, SolveOptions(**options)), 0
+
+    def keep_places() -> None:
+        nonlocal most
+        most = max(most, sum(job.answered for job in solver.crew.jobs))
+        solver._records = True
+
+    solver.look_every, solver.on_step = 4, keep_places
+    found = sorted(solver.results(puzzles[:40]))
+    assert [(r.values.tolist(), r.steps) for _, r in found] == [row[:2] for row in expected]
+    assert [index for index, _ in found] == list(range(40))
+    assert most > 0
+    assert solver.steps_done == sum(r.steps for _, r in found)

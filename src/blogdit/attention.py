@@ -84,7 +84,8 @@ def dense_bias(batch: Batch, weights: Tensor, unrelated: Tensor, signed: bool = 
     # Padding of the list points at a cell of its own behind the last one.
     pair = torch.where(relations.present, pair, groups * n * n).reshape(-1)
     values = _relation_bias(relations.features, weights, signed).reshape(-1, heads)
-    bias = weights.new_zeros(groups * n * n + 1, heads).index_add(0, pair, values)[:-1].view(groups, n, n, heads)
+    unrelated = unrelated.float()
+    bias = values.new_zeros(groups * n * n + 1, heads).index_add(0, pair, values)[:-1].view(groups, n, n, heads)
     marked = torch.zeros(groups * n * n + 1, dtype=torch.bool, device=batch.device)
     marked[pair] = True
     related = marked[:-1].view(groups, n, n)

@@ -30,7 +30,7 @@ TOLERANCE = 1e-6  # energies closer than this are equal: sums of real weights de
 CODE_SETS = 61  # a step draws three times from the noise, so its count modulo a prime runs through all sets
 
 
-Shape = tuple[int, int]  # padded variables and values
+Shape = tuple[int, int, bool]  # padded variables, values, and whether every variable has all of them
 
 
 @dataclass
@@ -65,7 +65,9 @@ def instance_key(instance: Instance, seed: int) -> int:
 def shape_of(instance: Instance) -> Shape:
     """A function of the instance alone, so that batching never changes its numbers."""
     size = instance.size if instance.positions is not None else -(-instance.size // 32) * 32
-    return max(size, 1), int(instance.domain_sizes.max(initial=1))
+    sizes = instance.domain_sizes
+    values = int(sizes.max(initial=1))
+    return max(size, 1), values, bool((sizes == values).all())
 
 
 @dataclass
@@ -104,7 +106,7 @@ class Crew:
                 0,
                 False,
             )  # who starts again keeps the time that is left
-        batch = collate([job.instance for job in jobs], chains, *jobs[0].shape).to(device)
+        batch = collate([job.instance for job in jobs], chains, *jobs[0].shape[:2]).to(device)
         noise = StreamNoise(torch.tensor([instance_key(job.instance, seed) for job in jobs], device=device))
         logits = prior(batch, model.chain, noise)
         zeros = torch.zeros(chains, len(jobs), dtype=torch.long, device=device)
@@ -112,10 +114,8 @@ class Crew:
         values = batch.per_instance(decode(logits, batch))[0]
         chain_worst = worst.expand(chains, -1).clone()
         goal = torch.tensor(goals, dtype=torch.float64, device=device) if goals else -worst
-        return cls(
-            jobs, batch, noise, logits, zeros, zeros.clone(), chain_worst, worst, values, worst.clone(), values.clone(),
-            goal, zeros[0].clone(),
-        )  # fmt: skip
+        best = (worst, values, worst.clone(), values.clone())
+        return cls(jobs, batch, noise, logits, zeros, zeros.clone(), chain_worst, *best, goal, zeros[0].clone())
 
     def prepare(self, model: Model, block: SelectorName, seed: int) -> Crew:
         """Compute what depends on who is in the batch."""
@@ -152,7 +152,7 @@ class Crew:
             given_values = torch.cat([old.batch.given_values, new.batch.given_values])
             batch = replace(old.batch, is_given=is_given, given_values=given_values)
         else:
-            batch = collate([job.instance for job in jobs], old.batch.chains, *jobs[0].shape).to(old.batch.device)
+            batch = collate([job.instance for job in jobs], old.batch.chains, *jobs[0].shape[:2]).to(old.batch.device)
         logits = torch.cat([crew.batch.per_instance(crew.logits) for crew in (old, new)], 1)
         keys = torch.cat([old.noise.keys, new.noise.keys])
         noise = StreamNoise(keys, torch.cat([old.noise.draws, new.noise.draws]))

@@ -6,6 +6,7 @@ A relaxed assignment x is (R, M, K) with rows on the simplex. Every penalty phi 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
@@ -48,7 +49,8 @@ def same_value(x: Tensor, batch: Batch, terms: PairTerms) -> Tensor:
 
 def both_values(x: Tensor, batch: Batch, terms: PairTerms) -> Tensor:
     """x_ia x_jb, (R, G, m)."""
-    return _at_values(x, batch, terms.variables, terms.values).prod(-1)
+    first, second = _at_values(x, batch, terms.variables, terms.values).unbind(-1)
+    return first * second  # the gradient of prod would wait for the host
 
 
 def occurrences(x: Tensor, batch: Batch, terms: ScopeTerms) -> Tensor:
@@ -96,7 +98,8 @@ def _count(x: Tensor, batch: Batch) -> Tensor:
 def _table(x: Tensor, batch: Batch) -> Tensor:
     """1 - probability of an allowed tuple under independent rows."""
     terms = batch.structure.table
-    chances = torch.where(terms.present, _at_values(x, batch, terms.variables, terms.values), 1.0).prod(-1)
+    entries = torch.where(terms.present, _at_values(x, batch, terms.variables, terms.values), 1.0)
+    chances = functools.reduce(torch.mul, entries.unbind(-1), entries.new_ones(entries.shape[:-1]))
     allowed = _sum_scopes(chances * terms.present.any(-1), terms.owner, terms.real.shape[1])
     return functional.relu(1 - allowed) * terms.real
 
@@ -128,11 +131,16 @@ def objective(x: Tensor, batch: Batch) -> Tensor:
     return total
 
 
+def penalty_scale(batch: Batch) -> Tensor:
+    """lambda of all kinds, unless something else is asked for, (G,)."""
+    s = batch.structure
+    return torch.where(s.has_objective, OPTIMISATION_WEIGHT * s.largest_cost, 1.0)
+
+
 def penalty_weights(batch: Batch, weights: Mapping[str, float] | None = None) -> dict[str, Tensor | float]:
     """lambda for each kind: 1 for instances without an objective; with one, 1.01 times the largest cost of a value, so
     that no vertex of a weighted independent set is worth a conflict; unless `weights` says."""
-    s = batch.structure
-    default = torch.where(s.has_objective, OPTIMISATION_WEIGHT * s.largest_cost, 1.0)  # (G,)
+    default = penalty_scale(batch)
     unknown = set(weights or {}) - set(KINDS)
     if unknown:
         raise ValueError(f"unknown constraint kind {sorted(unknown)[0]!r}; known: {', '.join(KINDS)}")
@@ -178,9 +186,10 @@ def discrete_energy(values: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
     for kind, terms, exact in (("not_equal", s.not_equal, False), ("conflict", s.conflict, True)):
         if terms.weights.shape[1]:
             total = total + factors[kind] * pairs(terms, exact)
-    scopes = ("all_different", "linear", "count", "table")
-    phi = penalties(one_hot(values, batch), batch, kinds=scopes)
-    return total + sum(factors[kind] * amount.double().sum(-1) for kind, amount in phi.items()), cost
+    if any(terms.owner.shape[1] for terms in (s.all_different, s.linear, s.count, s.table)):
+        phi = penalties(one_hot(values, batch), batch, kinds=("all_different", "linear", "count", "table"))
+        total = total + sum(factors[kind] * amount.double().sum(-1) for kind, amount in phi.items())
+    return total, cost
 
 
 def violation_scores(values: Tensor, batch: Batch, phi: Mapping[str, Tensor] | None = None) -> Tensor:

@@ -21,6 +21,8 @@ from blogdit.network import Context
 from blogdit.relations import VALUE_FEATURES
 from blogdit.value_axis import MEAN_SCALE, AxisBody, AxisLayer
 
+LARGEST = (128, 128, 256)  # dim, heads * head_dim and the feed-forward part: more does not fit into shared memory
+
 
 @triton.jit
 def _norm(x, weight_ptr, bias_ptr, width: tl.constexpr):
@@ -162,7 +164,7 @@ class FusedDenoiser:
     def fits(denoiser: Denoiser, context: Context) -> bool:
         config = denoiser.config
         sizes = (config.dim, config.heads * config.head_dim, config.ffn_factor * config.dim)
-        powers = all(size >= 16 and size & (size - 1) == 0 for size in sizes)
+        powers = all(16 <= size <= most and size & (size - 1) == 0 for size, most in zip(sizes, LARGEST, strict=True))
         alike = context.domain is None and isinstance(context.bias, NeighbourLists | Mask)
         return config.values == "axis" and powers and alike
 
@@ -177,14 +179,14 @@ class FusedDenoiser:
         tiles = -(-count // self.tile)
         if not logits.numel():
             return mean, log_variance
-        shape = {"count": count, "values": values, "tiles": tiles, "dim": dim, "inner": inner, "tile": self.tile}
-        shape |= {"num_warps": 8, "num_stages": 1}  # more stages or fewer warps spill registers
+        launch = {"count": count, "values": values, "tiles": tiles, "dim": dim, "inner": inner, "tile": self.tile}
+        launch |= {"num_warps": 8, "num_stages": 1}  # more stages or fewer warps spill registers
         first, base = self.layers[0], context.base
         _first_kernel[(rows * tiles,)](
-            logits.contiguous(), block, base.contiguous(), context.features.contiguous(), self.chance,
+            logits.contiguous(), block.contiguous(), base.contiguous(), context.features.contiguous(), self.chance,
             body.chance_in.bias, self.feature, self.denoiser.in_block, first.attention_norm.weight,
             first.attention_norm.bias, self.packed[0].qkv, h, qkv,
-            base_stride=count * dim if base.shape[0] > 1 else 0, features=VALUE_FEATURES, **shape,
+            base_stride=count * dim if base.shape[0] > 1 else 0, features=VALUE_FEATURES, **launch,
         )  # fmt: skip
         for number, (layer, packed) in enumerate(zip(self.layers, self.packed, strict=True)):
             last = number + 1 == len(self.layers)
@@ -195,6 +197,6 @@ class FusedDenoiser:
                 packed.feed_in, layer.ffn_in.bias, packed.pool, packed.back, layer.ffn_out.bias,
                 norm.weight, norm.bias, body.out.weight if last else self.packed[number + 1].qkv, body.out.bias,
                 qkv, mean, log_variance, scale=MEAN_SCALE, lowest=LOG_VARIANCE_RANGE[0],
-                highest=LOG_VARIANCE_RANGE[1], wide=config.ffn_factor * dim, last=last, **shape,
+                highest=LOG_VARIANCE_RANGE[1], wide=config.ffn_factor * dim, last=last, **launch,
             )  # fmt: skip
         return mean, log_variance

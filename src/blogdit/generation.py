@@ -26,7 +26,7 @@ WORTH = 5.0  # seconds of work left for which processes are started
 
 
 @dataclass(frozen=True)
-class Job:
+class Order:
     """A chunk of instances of a family."""
 
     problem: str
@@ -38,13 +38,19 @@ class Job:
         return family(self.problem).make(self.count, np.random.default_rng(self.seed), **self.settings)
 
 
+def cores() -> int:
+    """CPU cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def make_many(
     problem: str, count: int, seed: Sequence[int], settings: Mapping[str, Any], processes: int | None = None
 ) -> list[Instance]:
     """`count` instances; by `processes` (as many as there are cores), once it turns out to take long."""
     starts = range(0, count, CHUNK)
     jobs = [
-        Job(problem, min(CHUNK, count - start), (*seed, number), dict(settings)) for number, start in enumerate(starts)
+        Order(problem, min(CHUNK, count - start), (*seed, number), dict(settings))
+        for number, start in enumerate(starts)
     ]
     began = time.monotonic()
     chunks: list[list[Instance]] = []
@@ -52,20 +58,20 @@ def make_many(
         chunks.append(jobs[len(chunks)].make())
         left = jobs[len(chunks) :]
         expected = (time.monotonic() - began) / len(chunks) * len(left)
-        workers = min(processes or len(os.sched_getaffinity(0)), len(left))
+        workers = min(processes or cores(), len(left))
         if workers > 1 and expected > WORTH:
             chunks += _in_processes(left, workers)
     return _sharing(chunks)
 
 
-def _in_processes(jobs: Sequence[Job], workers: int) -> list[list[Instance]]:
+def _in_processes(jobs: Sequence[Order], workers: int) -> list[list[Instance]]:
     """Each process takes every n-th job."""
     with ThreadPoolExecutor(workers) as pool:
         parts = list(pool.map(_ask, [jobs[first::workers] for first in range(workers)]))
     return [parts[number % workers][number // workers] for number in range(len(jobs))]
 
 
-def _ask(jobs: Sequence[Job]) -> list[list[Instance]]:
+def _ask(jobs: Sequence[Order]) -> list[list[Instance]]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "blogdit.generation"]
     done = subprocess.run(command, input=pickle.dumps(list(jobs)), capture_output=True, env=environment, check=False)
@@ -112,8 +118,9 @@ def _sharing(chunks: Sequence[Sequence[Instance]]) -> list[Instance]:
         if known is None:
             known = first
         elif first.constraints and _alike(_structure(first), _structure(known)):
-            group = first.constraints[0]
-            chunk = [_with_structure(one, known) if one.constraints[:1] == (group,) else one for one in chunk]
+            groups = [*map(id, first.constraints)]
+            same = [[*map(id, one.constraints)] == groups for one in chunk]
+            chunk = [_with_structure(one, known) if alike else one for one, alike in zip(chunk, same, strict=True)]
         everyone += chunk
     return everyone
 

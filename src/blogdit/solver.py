@@ -52,6 +52,7 @@ class Solver:
         self.denoise: DenoiserCall | None = None  # to call something else than the model's network
         self.trace = False
         self.look_every = LOOK_EVERY[self.device.type]
+        self._records = self.device.type == "cuda"  # steps as a CUDA graph, unless that fails
         self.on_step: Callable[[], None] | None = None
         self.stopping = False
         self.steps_done = 0  # of all instances together
@@ -66,8 +67,8 @@ class Solver:
         start = time.monotonic()
         counted = Solver(self.model, replace(self.options, chains=count, steps=steps, polish=False), self.device)
         crew = counted._enter([Job(0, instance)])
-        for step in range(steps):
-            counted._stepper(crew).advance(1, [step / max(steps - 1, 1)])
+        counted.denoise = self.denoise
+        counted._stepper(crew).advance(steps, [0.0])
         values = crew.batch.per_instance(decode(crew.logits, crew.batch))[:, 0, : instance.size].cpu().numpy()
         seconds = time.monotonic() - start
         return [Result(instance, v, steps, seconds, self.options.seed, self.model.name) for v in values]
@@ -100,17 +101,20 @@ class Solver:
                 self.on_step()
             yield from self._leave()
         self.cut_short = not self.stopping and (bool(waiting) or next(source, None) is not None)
-        if self.stopping and self.crew is not None:
+        if self.crew is not None:
             crew, self.crew = self.crew, None
             for place, job in enumerate(crew.jobs):
                 if not job.answered:
-                    yield Finished(job.index, self._result(crew, place), complete=False)
+                    yield Finished(job.index, self._result(crew, place), complete=not self.stopping)
 
     def incumbent(self) -> float | None:
         """The best objective so far of the first instance on the device."""
-        if self.crew is None or (goal := self.crew.jobs[0].instance.objective) is None:
+        if self.crew is None:
             return None
-        lowest = float(self.crew.best_objective[0])
+        place = next((place for place, job in enumerate(self.crew.jobs) if not job.answered), 0)
+        if (goal := self.crew.jobs[place].instance.objective) is None:
+            return None
+        lowest = float(self.crew.best_objective[place])
         return None if math.isinf(lowest) else lowest if goal.sense == "minimize" else -lowest
 
     # -- who is in the batch ---------------------------------------------------------------------------------------
@@ -119,7 +123,7 @@ class Solver:
         """How many instances of a shape may be on the device."""
         if self.options.batch_size is not None:
             return self._most
-        return max(1, min(self._most, PLACES[self.device.type] // (math.prod(shape) * self.options.chains)))
+        return max(1, min(self._most, PLACES[self.device.type] // (math.prod(shape[:2]) * self.options.chains)))
 
     def _read_ahead(self, source: Iterator[tuple[int, Instance]], waiting: deque[Job]) -> None:
         while True:
@@ -142,6 +146,7 @@ class Solver:
 
     def _refill(self, crew: Crew | None, waiting: deque[Job]) -> Crew | None:
         """Let waiting instances of the crew's shape in, once a quarter of the places are free (joining costs)."""
+        crew = self._without_answered(crew)
         if not waiting:
             return crew
         shape = (crew.jobs[0] if crew is not None else waiting[0]).shape
@@ -153,6 +158,7 @@ class Solver:
         fitting = [job for job in waiting if job.shape == shape][:free]
         if not fitting:
             return crew
+        self.stepper = None  # its memory is for the next one
         newcomers = self._enter(fitting)
         joined = newcomers if crew is None else self._prepare(crew.keep(inside).join(newcomers))
         chosen = {job.index for job in fitting}
@@ -160,6 +166,18 @@ class Solver:
         waiting.clear()
         waiting.extend(remaining)
         return joined
+
+    def _without_answered(self, crew: Crew | None) -> Crew | None:
+        """The crew of those that have no result yet. On a GPU, where a new batch costs, the others keep their places
+        until half of the batch is done or others come."""
+        if crew is None:
+            return None
+        staying = [place for place, job in enumerate(crew.jobs) if not job.answered]
+        lasting = self._records and not self.trace
+        if len(staying) > (len(crew.jobs) // 2 if lasting else len(crew.jobs) - 1):
+            return crew
+        self.stepper = None
+        return self._prepare(crew.keep(staying)) if staying else None
 
     @torch.no_grad()
     def _enter(self, jobs: list[Job]) -> Crew:
@@ -181,19 +199,15 @@ class Solver:
         return crew.prepare(self.model, self.options.block, self.options.seed)
 
     def _leave(self) -> Iterator[Finished]:
-        """Instances that are done get their result at once; on a GPU, where a new batch costs, they keep their places
-        until half of the batch is done or others come."""
+        """Instances that are done get their result at once."""
         assert self.crew is not None
-        crew, now = self.crew, time.monotonic()
-        done = self._done(crew, now)
+        crew, done = self.crew, self._done(self.crew)
         for place, job in enumerate(crew.jobs):
             if done[place] and not job.answered:
-                yield Finished(job.index, self._result(crew, place))
                 job.answered = True
-        staying = [place for place, job in enumerate(crew.jobs) if not job.answered]
-        most = len(crew.jobs) // 2 if self.stepper is not None and self.stepper.records else len(crew.jobs) - 1
-        if len(staying) <= most:
-            self.crew = self._prepare(crew.keep(staying)) if staying else None
+                result = self._result(crew, place)
+                self.steps_done -= job.steps - result.steps  # those after it was solved do not count
+                yield Finished(job.index, result)
 
     def _shrink(self, waiting: deque[Job]) -> None:
         """Out of device memory: everybody starts again, in batches of half the size."""
@@ -214,10 +228,8 @@ class Solver:
         return self.options.schedule == "budget" and not self.options.unlimited
 
     def _spent(self, job: Job, now: float) -> float:
-        """The share of an instance's budget that is used up: of its steps or of its time, whichever is more."""
+        """The share of an instance's time that is used up."""
         options, shares = self.options, [0.0]
-        if options.steps:
-            shares.append(job.steps / max(options.steps - 1, 1))
         if options.time_limit:
             shares.append((now - job.entered) / options.time_limit)
         if options.total_time:
@@ -225,10 +237,10 @@ class Solver:
         return min(max(shares), 1.0)
 
     def _stepper(self, crew: Crew) -> Stepper:
-        if self.stepper is None or self.stepper.crew is not crew:
-            self.stepper = None  # its memory is for the next one
-            denoise = self.denoise or fastest(self.model.denoiser, crew.context)
-            self.stepper = Stepper(crew, denoise, self.model.chain, self.options, self._follows_budget)
+        if self.stepper is not None and self.stepper.crew is crew:
+            return self.stepper
+        denoise = self.denoise or fastest(self.model.denoiser, crew.context)
+        self.stepper = Stepper(crew, denoise, self.model.chain, self.options, self._follows_budget, self._records)
         return self.stepper
 
     def _take_steps(self, crew: Crew) -> list[Step]:
@@ -249,6 +261,7 @@ class Solver:
         for job in crew.jobs:
             job.steps += steps
         self.steps_done += steps * len(open_)
+        self._records = self.stepper is not None and self.stepper.records
         return [] if before is None else self._trace(crew, before, stepped)
 
     def _trace(self, crew: Crew, before: Tensor, stepped: Stepped) -> list[Step]:
@@ -259,6 +272,8 @@ class Solver:
         inside, changed, now = (batch.per_instance(t)[0].cpu().numpy() for t in shown)
         steps = []
         for place, job in enumerate(crew.jobs):
+            if job.answered:
+                continue
             n = job.instance.size
             steps.append(
                 Step(
@@ -283,11 +298,12 @@ class Solver:
         total = self.options.total_time
         return total is not None and time.monotonic() - self.started >= total
 
-    def _done(self, crew: Crew, now: float) -> list[bool]:
+    def _done(self, crew: Crew) -> list[bool]:
         """Which instances have an answer that is good enough, or have spent their budget."""
-        options, everyone = self.options, self.out_of_time()
+        reached = crew.reached.tolist()  # waits for the device: the clock comes after it
+        options, everyone, now = self.options, self.out_of_time(), time.monotonic()
         done = []
-        for job, enough in zip(crew.jobs, crew.reached.tolist(), strict=True):
+        for job, enough in zip(crew.jobs, reached, strict=True):
             late = options.time_limit is not None and now - job.entered >= options.time_limit
             late |= options.steps is not None and job.steps >= options.steps
             done.append(everyone or enough or late)

@@ -17,10 +17,8 @@ from torch import Tensor
 from blogdit.blocks import decode
 from blogdit.chain import ChainConfig, DenoiserCall, reverse_step
 from blogdit.crew import TOLERANCE, Crew
-from blogdit.energy import discrete_energy
+from blogdit.energy import discrete_energy, penalty_scale
 from blogdit.solving import SolveOptions
-
-LEAST_PENALTY = 0.5  # a violated constraint costs at least 1
 
 
 class Stepped(NamedTuple):
@@ -36,10 +34,15 @@ class Stepped(NamedTuple):
 def take_step(
     crew: Crew, denoise: DenoiserCall, chain: ChainConfig, options: SolveOptions, spent: Tensor | None = None
 ) -> Stepped:
-    """One reverse step of every chain. Blocks shrink with `spent` (B,), the share of the budget; without it, with the
-    steps since a chain's last reheat."""
+    """One reverse step of every chain. Blocks shrink with the share of the budget, of which `spent` (B,) is that of
+    the time; without it, with the steps since a chain's last reheat."""
     batch = crew.batch
-    progress = crew.since_reheat / max(options.cycle - 1, 1) if spent is None else spent.expand(batch.chains, -1)
+    if spent is None:
+        progress = crew.since_reheat / max(options.cycle - 1, 1)
+    else:
+        if options.steps:
+            spent = torch.maximum(spent, crew.steps / max(options.steps - 1, 1))
+        progress = spent.expand(batch.chains, -1)
     rate = chain.schedule.rate(progress[..., None])
     crew.redraw_codes()
     block = crew.selector.draw(crew.logits, rate, crew.noise)
@@ -63,7 +66,7 @@ def keep_best(crew: Crew, values: Tensor, total: Tensor, cost: Tensor) -> Tensor
     crew.best_values = torch.where(better[:, None], values[chain, everyone], crew.best_values)
     if not batch.optimisation:
         return better
-    valid = total - cost < LEAST_PENALTY
+    valid = total - cost < 0.5 * penalty_scale(batch)  # a violated constraint costs at least the whole of it
     lowest, chain = torch.where(valid, cost, math.inf).min(0)
     better_valid = (lowest < crew.best_objective - TOLERANCE) & open_
     crew.best_objective = torch.where(better_valid, lowest, crew.best_objective)
@@ -89,18 +92,24 @@ class Stepper:
     """Takes the steps of one crew, as long as nobody joins or leaves."""
 
     def __init__(
-        self, crew: Crew, denoise: DenoiserCall, chain: ChainConfig, options: SolveOptions, follows_budget: bool
+        self,
+        crew: Crew,
+        denoise: DenoiserCall,
+        chain: ChainConfig,
+        options: SolveOptions,
+        follows_budget: bool,
+        records: bool,
     ):
         self.crew, self.denoise, self.chain, self.options = crew, denoise, chain, options
         device = crew.batch.device
         self.spent = torch.zeros(crew.batch.size, device=device) if follows_budget else None
-        self.records = device.type == "cuda"
+        self.records = records and device.type == "cuda"
         self.graph: torch.cuda.CUDAGraph | None = None
         self.taken = 0
 
     @torch.no_grad()
     def advance(self, steps: int, spent: Sequence[float] | None = None) -> None:
-        """`spent` is the share of the budget of each instance, where blocks follow it."""
+        """`spent` is the share of the time of each instance, where blocks follow the budget."""
         if self.spent is not None:
             self.spent.copy_(torch.tensor(spent))
         for _ in range(steps):
@@ -124,7 +133,8 @@ class Stepper:
         crew, graph = self.crew, torch.cuda.CUDAGraph()
         before = crew.state()
         try:
-            with torch.cuda.graph(graph):
+            # The outer context restores the stream if the capture fails.
+            with torch.cuda.stream(torch.cuda.current_stream()), torch.cuda.graph(graph):
                 take_step(crew, self.denoise, self.chain, self.options, self.spent)
                 for old, new in zip(before, crew.state(), strict=True):
                     old.copy_(new)

@@ -17,9 +17,9 @@ from blogdit.blocks import Schedule, decode
 from blogdit.chain import reverse_step
 from blogdit.checkpoint import Model
 from blogdit.constraints import IntArray
-from blogdit.crew import Crew, Job, shape_of
+from blogdit.crew import Crew, Job, Shape, shape_of
 from blogdit.csp import Instance
-from blogdit.energy import energy, one_hot
+from blogdit.energy import discrete_energy
 from blogdit.errors import InputError
 from blogdit.inference import fastest
 from blogdit.result import Result
@@ -139,8 +139,10 @@ class Blogdit(System):
                 found |= dict(zip(places, last_states(solver, together), strict=True))
             else:
                 found |= {places[index]: result for index, result in solver.results(together)}
-        nothing = ((place, Result(one, one.given_values, seed=seed)) for place, one in enumerate(instances))
-        return [found.get(place, empty) for place, empty in nothing]
+        return [
+            found[place] if place in found else Result(one, one.given_values, seed=seed)
+            for place, one in enumerate(instances)
+        ]
 
     def solve_runs(
         self, instances: Sequence[Instance], budget: Budget, seed: int = 0, runs: int = 1
@@ -156,7 +158,7 @@ class Blogdit(System):
 
 def _groups(instances: Sequence[Instance], budget: Budget) -> Iterable[tuple[list[int], Budget]]:
     """Places of instances that fit one batch (the solver takes shapes one after the other), with their seconds."""
-    shapes: dict[tuple[int, int], list[int]] = {}
+    shapes: dict[Shape, list[int]] = {}
     for place, instance in enumerate(instances):
         shapes.setdefault(shape_of(instance), []).append(place)
     for places in shapes.values():
@@ -175,9 +177,11 @@ def best_of_chains(solver: Solver, instances: Sequence[Instance]) -> list[list[R
         crew = solver.crew
         assert crew is not None
         values = decode(crew.logits, crew.batch)
-        total = energy(one_hot(values, crew.batch).double(), crew.batch).view(chains, -1).cpu()
+        total = discrete_energy(values, crew.batch)[0].view(chains, -1).cpu()
         by_instance = crew.batch.per_instance(values).cpu().numpy()
         for place, job in enumerate(crew.jobs):
+            if job.answered:
+                continue
             for chain in (total[:, place] < lowest[job.index]).nonzero()[:, 0].tolist():
                 lowest[job.index, chain] = total[chain, place]
                 states[job.index][chain] = by_instance[chain, place, : job.instance.size].copy()
@@ -192,21 +196,29 @@ def best_of_chains(solver: Solver, instances: Sequence[Instance]) -> list[list[R
 
 @torch.no_grad()
 def last_states(solver: Solver, instances: Sequence[Instance]) -> list[Result]:
-    """Where the first chain of each instance is after all steps, solved before or not; the block schedule runs in
-    plain cycles."""
-    clock, options, model = Clock(None), solver.options, solver.model
-    steps = options.steps or 0
+    """Where the first chain of each instance is after all steps, or when the time is over, solved before or not; the
+    block schedule runs in plain cycles."""
+    together = solver._places(shape_of(instances[0]))
+    groups = [instances[start : start + together] for start in range(0, len(instances), together)]
+    seconds = solver.options.total_time
+    share = None if seconds is None else seconds / len(groups)
+    return [result for group in groups for result in _last_states(solver, group, Clock(share))]
+
+
+def _last_states(solver: Solver, instances: Sequence[Instance], clock: Clock) -> list[Result]:
+    options, model = solver.options, solver.model
     crew = Crew.enter([Job(place, one) for place, one in enumerate(instances)], model, 1, options.seed, solver.device)
     crew = crew.prepare(model, options.block, options.seed)
-    denoise = fastest(model.denoiser, crew.context)
-    for step in range(steps):
+    denoise, step = fastest(model.denoiser, crew.context), 0
+    while clock.left > 0 and (options.steps is None or step < options.steps):
         progress = torch.full((1, len(instances), 1), step % options.cycle / max(options.cycle - 1, 1))
         crew.redraw_codes()
         block = crew.selector.draw(crew.logits, model.chain.schedule.rate(progress.to(solver.device)), crew.noise)
         moved = reverse_step(denoise, crew.context, crew.batch, crew.logits, block, model.chain, crew.noise)
         crew.logits = moved.logits
+        step += 1
     values = crew.batch.per_instance(decode(crew.logits, crew.batch))[0].cpu().numpy()
     return [
-        Result(one, values[place, : one.size], steps, clock.spent, options.seed, model.name)
+        Result(one, values[place, : one.size], step, clock.spent, options.seed, model.name)
         for place, one in enumerate(instances)
     ]

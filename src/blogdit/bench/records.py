@@ -15,6 +15,7 @@ from typing import Any
 
 import blogdit
 from blogdit.errors import InputError
+from blogdit.generation import cores
 
 Record = dict[str, Any]
 RECORDS, TABLE, SETTINGS, FIGURE, SHEET = "records.jsonl", "table.md", "settings.json", "figure.png", "records.csv"
@@ -91,11 +92,6 @@ def commit() -> str:
         )
     except (OSError, subprocess.CalledProcessError):
         return f"v{blogdit.__version__}"
-
-
-def cores() -> int:
-    """CPU cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def device_name(device: str) -> str:

@@ -19,7 +19,7 @@ from blogdit.errors import InputError
 from blogdit.result import Result
 from blogdit.runtime import resolve_device
 
-TOGETHER = {"cpu": 16, "cuda": 1 << 15}  # instances of one call to a system that solves them at the same time
+TOGETHER = {"cpu": 16, "cuda": 4096}  # instances of one call to a system that solves them at the same time
 Tell = Callable[[str, "Work | None"], None]  # a message, and how far the suite is
 
 

@@ -46,9 +46,9 @@ def bench(
       blogdit bench coloring --systems cp-sat --jobs 8 --workers 1 --out results/coloring
     """
     from blogdit.bench.own import named_models
-    from blogdit.bench.records import cores
     from blogdit.bench.runner import Options, find_suite, run_suite
     from blogdit.bench.suites import SUITES
+    from blogdit.generation import cores
 
     options = Options(
         data=data,
