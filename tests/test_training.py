@@ -34,6 +34,7 @@ TINY = {
 }  # fmt: skip
 CPU = torch.device("cpu")
 fork = multiprocessing.get_context("fork")
+spawn = multiprocessing.get_context("spawn")
 
 
 def trainer(updates=12, seed=0, **settings) -> Trainer:
@@ -496,7 +497,8 @@ def train_shard(rank, folder, updates, minutes, stop):
 
 def two_processes(folder, updates=None, minutes=None, stop=None):
     folder.mkdir(exist_ok=True)
-    processes = [fork.Process(target=train_shard, args=(rank, folder, updates, minutes, stop)) for rank in range(2)]
+    # Not forked: what the threads of this process hold at that moment could make gloo hang.
+    processes = [spawn.Process(target=train_shard, args=(rank, folder, updates, minutes, stop)) for rank in range(2)]
     for process in processes:
         process.start()
     for process in processes:
