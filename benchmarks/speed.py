@@ -2,6 +2,7 @@
 
     python benchmarks/speed.py training maxcut mis sudoku          (all of it: on the GPU if there is one)
     python benchmarks/speed.py sudoku --puzzles hard.txt           (puzzles from a file, one per line)
+    python benchmarks/speed.py alone parts                         (one puzzle at a time; what lies outside the network)
 
 The physical limit counts, for one pass of the network, multiplications and additions against the peak of the matrix
 units, and every activation written and read once in bfloat16 against the memory; the slower of the two is the limit.
@@ -35,6 +36,7 @@ from blogdit.recipe import recipe
 from blogdit.relations import relation_list
 from blogdit.solver import Solver
 from blogdit.solving import SolveOptions
+from blogdit.stepping import Stepper
 from blogdit.training import Budget, Data, Trainer
 
 H200 = (790e12, 4.8e12)  # bfloat16 operations and bytes per second
@@ -196,6 +198,41 @@ def sudoku(device: str, puzzles: Sequence[Instance], model: str | None) -> None:
     show("Sudoku, seconds of all / puzzles", len(puzzles) / seconds, "puzzles/s", 1 / 0.15, 1 / 0.005, physical)
 
 
+def parts(device: str) -> None:
+    """What a step spends outside the network: noise, blocks, energy, keeping the best."""
+    many = 64 if device == "cuda" else 4
+    for problem, settings, chains in (
+        ("sudoku", {"min_givens": 24, "max_givens": 30}, 1),
+        ("coloring", {"vertices": 100, "colors": 5, "p_min": 0.1, "p_max": 0.144}, 1),
+        ("maxcut", {"vertices": 800, "p_min": 0.06, "p_max": 0.06}, 4),
+        ("mis", {}, 1),
+    ):
+        model = model_of(problem)
+        options = {"chains": chains, **{name: value for name, value in model.solving.items() if name != "chains"}}
+        solver = Solver(model, SolveOptions(**options), device)
+        first, *others = generate(problem, many, seed=0, **settings)
+        alike = [first, *(one for one in others if shape_of(one) == shape_of(first))]
+        crew = solver._enter([Job(place, one) for place, one in enumerate(alike)])
+        stepper = solver._stepper(crew)
+        stepper.advance(3)
+        step = 1 / rate(stepper.advance, device, 1.0)
+        block = torch.ones(crew.logits.shape[:2], dtype=torch.bool, device=device)
+
+        def network(count: int, stepper: Stepper = stepper, block: torch.Tensor = block) -> None:
+            with torch.no_grad():
+                for _ in range(count):
+                    stepper.denoise(stepper.crew.logits, block, stepper.crew.context)
+
+        network(2)
+        inside = 1 / rate(network, device, 1.0)
+        print(
+            f"{problem:<9} {len(alike):3d} instances x {chains} chains, blocks {solver.options.block:<9} "
+            f"{step * 1e3:8.2f} ms per step, network {inside * 1e3:8.2f} ms launched alone: "
+            f"{max(1 - inside / step, 0):5.1%} outside it (bar 25 %, aim 10 %)",
+            flush=True,
+        )
+
+
 def median_alone(puzzles: Sequence[Instance], device: str, model: str | None) -> None:
     """One puzzle after the other: what a user waits."""
     times = []
@@ -210,7 +247,7 @@ def median_alone(puzzles: Sequence[Instance], device: str, model: str | None) ->
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tables", nargs="+", choices=["training", "maxcut", "mis", "sudoku", "alone"])
+    parser.add_argument("tables", nargs="+", choices=["training", "maxcut", "mis", "sudoku", "alone", "parts"])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--puzzles", type=Path, help="a file of puzzles, one per line")
     parser.add_argument("--limit", type=int, default=None, help="puzzles to take from it")
@@ -229,7 +266,7 @@ def main() -> None:
         elif table == "alone":
             median_alone(puzzles, device, arguments.model)
         else:
-            {"training": training, "maxcut": maxcut, "mis": mis}[table](device)
+            {"training": training, "maxcut": maxcut, "mis": mis, "parts": parts}[table](device)
 
 
 if __name__ == "__main__":
