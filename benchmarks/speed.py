@@ -174,7 +174,7 @@ def mis(device: str) -> None:
         shapes: dict[Shape, list[Instance]] = {}
         for instance in instances:
             shapes.setdefault(shape_of(instance), []).append(instance)
-        options = dict(model.solving)
+        options = {**model.options_for(device), "chains": 1}
         seconds = sum(len(one) * 1000 / steps_per_second(model, one, device, **options) for one in shapes.values())
         tokens = 2 * statistics.mean(one.size for one in made)
         physical = 1000 * limit(model.denoiser.config, int(tokens), 2, degree(made), device)
@@ -208,7 +208,7 @@ def parts(device: str) -> None:
         ("mis", {}, 1),
     ):
         model = model_of(problem)
-        options = {"chains": chains, **{name: value for name, value in model.solving.items() if name != "chains"}}
+        options = {**model.options_for(device), "chains": chains}
         solver = Solver(model, SolveOptions(**options), device)
         first, *others = generate(problem, many, seed=0, **settings)
         alike = [first, *(one for one in others if shape_of(one) == shape_of(first))]

@@ -57,7 +57,9 @@ def test_without_a_budget_there_is_a_default_one(model):
 
 
 def test_the_model_recommends_and_the_caller_decides(model):
-    careful = dataclasses.replace(model, solving={"block": "margin", "chains": 4})
+    careful = dataclasses.replace(model, solving={"block": "margin", "chains": 4, "cuda": {"chains": 64}})
+    assert careful.options_for("cpu") == {"block": "margin", "chains": 4}
+    assert careful.options_for("cuda") == {"block": "margin", "chains": 64}
     instance = generate("coloring", 1)[0]
     assert solver_for(instance, careful).options.block == "margin"
     chosen = solver_for(instance, careful, block="all", seed=None).options

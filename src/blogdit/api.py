@@ -55,13 +55,14 @@ def solver_for(
         model = load_model(found[instance.problem])
     elif not isinstance(model, Model):
         model = load(model)
-    chosen = _options({**model.solving, **options})
+    place = resolve_device(device)
+    chosen = _options({**model.options_for(place.type), **{k: v for k, v in options.items() if v is not None}})
     if chosen.unlimited:
         chosen = replace(chosen, time_limit=DEFAULT_SECONDS)
     misfit = model.misfit(instance)
     if misfit:
         raise InputError(f"model {model.name!r} does not fit {instance.name or 'the instance'}: {misfit}")
-    return Solver(model, chosen, resolve_device(device))
+    return Solver(model, chosen, place)
 
 
 def _options(given: Mapping[str, Any]) -> SolveOptions:

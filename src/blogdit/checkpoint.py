@@ -34,7 +34,13 @@ class Model:
     chain: ChainConfig
     name: str = ""
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    solving: Mapping[str, Any] = field(default_factory=dict)  # options of the solver that suit the model
+    # Options of the solver that suit the model; under "cuda" those that differ on a GPU (more chains, say).
+    solving: Mapping[str, Any] = field(default_factory=dict)
+
+    def options_for(self, device: str) -> dict[str, Any]:
+        """What suits the model on a kind of device."""
+        common = {name: value for name, value in self.solving.items() if name != "cuda"}
+        return {**common, **(self.solving.get("cuda", {}) if device == "cuda" else {})}
 
     def misfit(self, instance: Instance) -> str | None:
         """Why the network cannot work on an instance, or None if it can."""

@@ -50,7 +50,9 @@ def _show_model(name: str) -> None:
     numbers = sum(parameter.numel() for parameter in model.denoiser.parameters())
     print(f"{model.name}: {numbers:,} parameters, {config.layers} layers, dim {config.dim}, values as {config.values}")
     print(f"blocks {schedule.rho_max:g} -> {schedule.rho_min:g} of the variables, {schedule.shape}")
-    print("solving: " + (" ".join(f"{key}={_shown(value)}" for key, value in model.solving.items()) or "defaults"))
+    for device in ("cpu", "cuda"):
+        options = model.options_for(device)
+        print(f"solving ({device}): " + (" ".join(f"{k}={_shown(v)}" for k, v in options.items()) or "defaults"))
     if origin:
         print(
             f"trained {origin['minutes']:g} minutes, {origin['updates']:,} updates on {origin['device']}, "
