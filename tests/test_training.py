@@ -492,7 +492,8 @@ def train_shard(rank, folder, updates, minutes, stop):
             break
     weights = {name: p.clone() for name, p in run.denoiser.state_dict().items()}
     torch.save((weights, run.average, run.progress.updates, run.progress.seconds), folder / f"rank{rank}.pt")
-    distributed.destroy_process_group()
+    distributed.barrier()  # who leaves first takes the connection away from the other
+    os._exit(0)  # gloo's threads may outlive the interpreter, which then aborts
 
 
 def two_processes(folder, updates=None, minutes=None, stop=None):

@@ -52,5 +52,6 @@ def process_group(device: torch.device) -> Iterator[torch.device]:
     distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
         yield device
+        distributed.barrier()  # who leaves first takes the connection away from the others
     finally:
         distributed.destroy_process_group()
