@@ -165,7 +165,10 @@ def test_rlsa_comes_close_to_the_largest_sets():
 # -- Gibbs ---------------------------------------------------------------------------------------------------------
 
 
-def exact_in_every_entry(instance: Instance) -> None:
+def largest_error(instance: Instance) -> float:
+    """Of the conditional costs against energy differences, over all assignments, variables and values; values outside a
+    domain must cost infinity."""
+    worst = 0.0
     batch, values, every = enumerated(instance)
     total = energy(one_hot(values, batch).double(), batch).view(-1)
     number = {tuple(row): index for index, row in enumerate(every.tolist())}
@@ -174,19 +177,20 @@ def exact_in_every_entry(instance: Instance) -> None:
         for i, size in enumerate(instance.domain_sizes):
             moves = [number[(*row[:i], k, *row[i + 1 :])] for k in range(size)]
             expected = total[moves] - total[moves[0]]
-            assert torch.allclose(costs[index, i, :size] - costs[index, i, 0], expected, atol=1e-4)
+            worst = max(worst, (costs[index, i, :size] - costs[index, i, 0] - expected).abs().max().item())
             assert torch.isinf(costs[index, i, size:]).all()
+    return worst
 
 
 @given(instance=instances())
 @settings(max_examples=25, deadline=None)
 def test_conditional_costs_are_energy_differences(instance):
-    exact_in_every_entry(instance)
+    assert largest_error(instance) < 1e-4
 
 
 def test_conditional_costs_of_hand_made_instances_and_of_a_padded_batch():
     for instance in zoo():
-        exact_in_every_entry(instance)
+        assert largest_error(instance) < 1e-4
     batch = collate(zoo())
     values = start(batch, GeneratorNoise(generator(0)))
     together = batch.per_instance(conditional_costs(values, batch))[0]

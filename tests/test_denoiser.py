@@ -228,7 +228,9 @@ def test_bfloat16_agrees_roughly(relation, limit, monkeypatch):
     monkeypatch.setattr("blogdit.denoiser.DENSE_LIMIT", limit)
     batch = sudokus()
     logits, block = state(batch)
-    model = Denoiser(DenoiserConfig(dim=32, heads=2, head_dim=16, layers=3, relation=relation, edge_features=True))
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = Denoiser(DenoiserConfig(dim=32, heads=2, head_dim=16, layers=3, relation=relation, edge_features=True))
     results = []
     for enabled in (False, True):
         with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
@@ -237,7 +239,7 @@ def test_bfloat16_agrees_roughly(relation, limit, monkeypatch):
         gradients = torch.autograd.grad((mean**2).mean() + log_variance.mean(), model.in_block)
         results.append((mean, log_variance, *gradients))
     for exact, rough in zip(*results, strict=True):
-        assert (exact - rough).norm() < 0.08 * exact.norm()
+        assert (exact - rough).norm() < 0.05 * exact.norm()
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -68,8 +68,7 @@ class AxisBody(nn.Module):
         # A probability, and how it compares with the uniform one.
         sizes = x.shape[-1] if context.domain is None else context.domain.sum(-1, keepdim=True)
         chances = torch.stack([x, x * sizes], -1).transpose(1, 2)  # (R, K, M, 2)
-        h = self.chance_in(chances) + self.feature_in(context.features.transpose(0, 1))
-        h = h + place[:, None].to(h.dtype)  # in bfloat16, layers read and write half as much
+        h = self.chance_in(chances) + self.feature_in(context.features.transpose(0, 1)) + place[:, None]
         domain = None if context.domain is None else context.domain.T[..., None]  # (K, M, 1)
         for layer in self.layers:
             h = layer(h, context.bias, domain)
