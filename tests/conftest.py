@@ -59,3 +59,63 @@ def puzzles():
     from blogdit.problems import generate
 
     return generate("sudoku", 100, seed=5, box=2, min_givens=6, max_givens=9)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Time that passes only while a network works: `tick` seconds a step."""
+    from blogdit.solver import Solver
+    from blogdit.solving import SolveOptions
+    from helpers import random_model
+
+    class Clock:
+        now, tick = 100.0, 0.1
+
+        def solver(self, **options):
+            solver = Solver(random_model(), SolveOptions(**options))
+            denoise = solver.model.denoiser
+
+            def slow(*arguments):
+                self.now += self.tick
+                return denoise(*arguments)
+
+            solver.denoise = slow
+            return solver
+
+    clock = Clock()
+    monkeypatch.setattr(time, "monotonic", lambda: clock.now)
+    return clock
+
+
+@pytest.fixture(scope="session")
+def lines() -> list[str]:
+    """Easy 4x4 puzzles as text."""
+    from blogdit.problems import generate, sudoku
+
+    easy = generate("sudoku", 1500, seed=11, box=2, min_givens=12, max_givens=12)
+    return [sudoku.text(puzzle) for puzzle in easy]
+
+
+@pytest.fixture
+def solve(sudoku4_path, capsys):
+    """Run the command with the small model; returns exit code, records on stdout, lines on stderr."""
+    from blogdit.cli import run
+
+    def call(*arguments, model=sudoku4_path):
+        code = run(["solve", *map(str, arguments), "--model", str(model), "--threads", "1"])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return call
+
+
+@pytest.fixture
+def any_model(tmp_path):
+    """Random weights that run on every graph."""
+    from blogdit.chain import ChainConfig
+    from blogdit.checkpoint import Model, save_model
+    from helpers import small_denoiser
+
+    path = tmp_path / "any.safetensors"
+    save_model(path, Model("any", small_denoiser(), ChainConfig()))
+    return path

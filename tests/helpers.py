@@ -1,18 +1,25 @@
-"""What the tests of the method share: small instances, every assignment of them, small networks."""
+"""What the tests share: small instances, every assignment of them, small networks, files of records."""
 
 from __future__ import annotations
 
 import itertools
+import json
+from pathlib import Path
 
 import numpy as np
 import torch
 from hypothesis import strategies as st
 
 from blogdit.batch import Batch, collate
+from blogdit.chain import ChainConfig
+from blogdit.checkpoint import Model
 from blogdit.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Table
 from blogdit.csp import Instance, Objective
 from blogdit.denoiser import Denoiser, DenoiserConfig
 from blogdit.noise import GeneratorNoise, value_codes
+from blogdit.problems import coloring
+from blogdit.solver import Solver
+from blogdit.solving import SolveOptions
 from test_constraints import all_different, conflict, count, linear, not_equal, table
 
 torch.set_num_threads(1)  # tests run side by side
@@ -135,3 +142,31 @@ def small_denoiser(seed: int = 0, **settings) -> Denoiser:
         for parameter in model.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=draws) * 0.4)
     return model.eval()
+
+
+TRIANGLE = coloring.build((3, [[0, 1], [1, 2], [0, 2]]), colors=2)  # has no solution
+
+
+def random_model(**settings) -> Model:
+    """Random weights: it solves nothing on purpose, but every number matters."""
+    return Model("any", small_denoiser(dim=32, head_dim=16, layers=1, **settings), ChainConfig(), "random weights")
+
+
+def answers(model, instances, order=None, **options):
+    """What each instance got, by its place in `instances`."""
+    order = range(len(instances)) if order is None else order
+    found = Solver(model, SolveOptions(**options)).results(instances[place] for place in order)
+    results = {order[index]: result for index, result in found}
+    return [
+        (r.values.tolist(), r.steps, r.status, r.objective, r.raw_objective) for _, r in sorted(results.items())
+    ]  # fmt: skip
+
+
+def records(source: str | Path) -> list[dict]:
+    text = source.read_text() if isinstance(source, Path) else source
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path

@@ -11,36 +11,15 @@ import pytest
 import torch
 
 import blogdit
-from blogdit.blocks import SELECTORS, Schedule
-from blogdit.chain import ChainConfig
-from blogdit.checkpoint import Model
+from blogdit.blocks import SELECTORS
 from blogdit.constraints import NotEqual
-from blogdit.crew import Crew, Job
+from blogdit.crew import Crew
 from blogdit.csp import Instance, Objective
 from blogdit.errors import InputError
 from blogdit.problems import coloring, generate, maxcut, mis
 from blogdit.solver import Solver
 from blogdit.solving import Finished, SolveOptions, Step
-from blogdit.stepping import count_steps
-from helpers import small_denoiser
-
-TRIANGLE = coloring.build((3, [[0, 1], [1, 2], [0, 2]]), colors=2)  # has no solution
-
-
-def random_model(**settings) -> Model:
-    """Random weights: it solves nothing on purpose, but every number matters."""
-    return Model("any", small_denoiser(dim=32, head_dim=16, layers=1, **settings), ChainConfig(), "random weights")
-
-
-def answers(model, instances, order=None, **options):
-    """What each instance got, by its place in `instances`."""
-    order = range(len(instances)) if order is None else order
-    found = Solver(model, SolveOptions(**options)).results(instances[place] for place in order)
-    results = {order[index]: result for index, result in found}
-    return [
-        (r.values.tolist(), r.steps, r.status, r.objective, r.raw_objective) for _, r in sorted(results.items())
-    ]  # fmt: skip
-
+from helpers import TRIANGLE, answers, random_model
 
 # -- the same answer in any company ---------------------------------------------------------------------------------
 
@@ -105,29 +84,6 @@ def test_chains_are_independent_and_the_best_counts():
 
 
 # -- budgets --------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """Time that passes only while a network works: `tick` seconds a step."""
-
-    class Clock:
-        now, tick = 100.0, 0.1
-
-        def solver(self, **options) -> Solver:
-            solver = Solver(random_model(), SolveOptions(**options))
-            denoise = solver.model.denoiser
-
-            def slow(*arguments):
-                self.now += self.tick
-                return denoise(*arguments)
-
-            solver.denoise = slow
-            return solver
-
-    clock = Clock()
-    monkeypatch.setattr(time, "monotonic", lambda: clock.now)
-    return clock
 
 
 def test_steps_are_counted_exactly():
@@ -219,6 +175,37 @@ def test_the_first_budget_that_is_reached_stops(clock, options, steps):
     cut = generate("maxcut", 1, seed=0)[0]
     ((_, result),) = clock.solver(**options).results([cut])
     assert result.steps == steps
+
+
+def test_answers_are_handed_over_when_the_total_time_ends_at_any_moment(clock, monkeypatch):
+    """Also if the clock passes the deadline between two looks at it: while the device works, or while a caller does."""
+    cuts = generate("maxcut", 3, seed=0, vertices=12)
+    for late in ("reached", "caller"):
+        solver = clock.solver(total_time=0.25, polish=False)
+        if late == "reached":
+            whole = Crew.reached.fget
+            delayed = property(lambda crew, whole=whole: (setattr(clock, "now", clock.now + 0.1), whole(crew))[1])
+            monkeypatch.setattr(Crew, "reached", delayed)
+        found = []
+        for index, result in solver.results(cuts):
+            found.append(index)
+            assert result.verdict.satisfied
+            clock.now += 1.0 if late == "caller" else 0.0
+        assert sorted(found) == [0, 1, 2]
+        assert not solver.cut_short
+        monkeypatch.undo()
+        monkeypatch.setattr(time, "monotonic", lambda: clock.now)
+
+
+def test_small_weights_do_not_make_conflicts_valid():
+    """What counts as valid follows the penalty, which follows the weights."""
+    graph = (30, [[i, j] for i in range(30) for j in range(i)])
+    results = [
+        blogdit.solve(mis.build(graph, np.full(30, weight)), model="mis", device="cpu", steps=5, polish=False)[0]
+        for weight in (1.0, 0.01)
+    ]
+    assert [result.verdict.satisfied for result in results] == [True, True]
+    assert results[1].objective == pytest.approx(0.01)
 
 
 # -- who is on the device -------------------------------------------------------------------------------------------
@@ -327,51 +314,6 @@ def test_odd_instances(block):
     together = answers(random_model(), everybody, steps=3, block=block)
     assert [status for _, _, status, *_ in together] == [status for _, status in ODD.values()]
     assert together == answers(random_model(), everybody, steps=3, block=block, batch_size=1)
-
-
-# -- schedule and reheats -------------------------------------------------------------------------------------------
-
-
-def rates(solver, instance) -> list[float]:
-    solver.trace = True
-    return [event.rate for event in solver.events([instance]) if isinstance(event, Step)]
-
-
-def test_a_stuck_chain_starts_again_from_a_larger_block(clock):
-    """An instance without a solution: after the first gains, the block falls from 0.9 to 0.3 once per cycle."""
-    found = rates(clock.solver(steps=40, cycle=10), TRIANGLE)
-    expected = [0.3 * 3 ** (1 - k / 9) for k in range(10)]
-    assert found[:10] == pytest.approx(expected, rel=1e-5)
-    starts = [k for k, rate in enumerate(found) if rate == pytest.approx(0.9)]
-    assert starts == [0, 10, 20, 30]
-
-
-def test_a_chain_that_improves_is_left_in_peace():
-    """As long as the last gain is within half a cycle, the block stays small."""
-    solver = Solver(random_model(), SolveOptions(cycle=6))
-    crew = solver._enter([Job(0, TRIANGLE)])
-    for step in range(30):
-        count_steps(crew, torch.full((1, 1), 100.0 - step, dtype=torch.float64), cycle=6)
-    assert crew.since_reheat.item() == 30
-    for _ in range(3):
-        count_steps(crew, torch.full((1, 1), 80.0, dtype=torch.float64), cycle=6)
-    assert crew.since_reheat.item() == 0
-
-
-def test_blocks_shrink_over_a_budget_of_steps(clock):
-    found = rates(clock.solver(steps=21, schedule="budget", cycle=5), TRIANGLE)
-    assert found == pytest.approx([0.3 * 3 ** (1 - k / 20) for k in range(21)], rel=1e-5)
-
-
-@pytest.mark.parametrize("options", [{"time_limit": 1.95}, {"total_time": 1.95}, {"time_limit": 1.95, "steps": 999}])
-def test_blocks_shrink_over_a_budget_of_time(clock, options):
-    found = rates(clock.solver(schedule="budget", cycle=5, **options), TRIANGLE)
-    assert found == pytest.approx([0.3 * 3 ** (1 - 0.1 * k / 1.95) for k in range(20)], rel=1e-4)
-
-
-def test_the_larger_share_of_two_budgets_counts(clock):
-    found = rates(clock.solver(schedule="budget", steps=4, time_limit=1e6), TRIANGLE)
-    assert found[-1] == pytest.approx(Schedule().rho_min)
 
 
 # -- what it tells --------------------------------------------------------------------------------------------------
@@ -484,100 +426,3 @@ def test_the_incumbent_is_in_the_sense_of_the_problem():
 def test_options_are_checked(options, message):
     with pytest.raises(ValueError, match=message):
         SolveOptions(**options)
-
-
-# -- steps without a look -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("every", [3, 16])
-def test_answers_do_not_depend_on_when_the_host_looks(sudoku4, puzzles, every):
-    """Values and steps of puzzles that come and go, and of cuts that stop at a target."""
-    cuts = generate("maxcut", 4, seed=5, vertices=20)
-    for model, instances, options in (
-        (sudoku4, puzzles[:30], {"steps": 50, "batch_size": 8}),
-        (random_model(), cuts, {"steps": 40, "chains": 2, "target": 25.0, "polish": False}),
-        (random_model(), cuts, {"steps": 20, "first_feasible": True, "schedule": "budget"}),
-    ):
-        expected = answers(model, instances, **options)
-        solver = Solver(model, SolveOptions(**options))
-        solver.look_every = every
-        found = sorted(solver.results(instances))
-        if options.get("schedule") != "budget":  # blocks follow the budget as of the last look
-            assert [(r.values.tolist(), r.steps) for _, r in found] == [row[:2] for row in expected]
-        assert [r.status for _, r in found] == [row[2] for row in expected]
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("block", ["random", "margin", "critical", "related", "all"])
-def test_replayed_steps_equal_launched_ones(sudoku4, puzzles, block):
-    """The state of a crew after a recorded step and after the same step launched kernel by kernel, bit for bit."""
-    for model, instances in ((sudoku4, puzzles[:7]), (random_model(), generate("maxcut", 3, seed=5, vertices=20))):
-        states = []
-        for records in (True, False):
-            solver = Solver(model, SolveOptions(steps=20, chains=2, block=block), "cuda")
-            crew = solver._enter([Job(place, one) for place, one in enumerate(instances)])
-            stepper = solver._stepper(crew)
-            stepper.records = records
-            stepper.advance(9)
-            assert (stepper.graph is not None) == records
-            states.append([tensor.cpu() for tensor in crew.state()])
-        assert all(torch.equal(one, other) for one, other in zip(*states, strict=True))
-
-
-def test_answers_are_handed_over_when_the_total_time_ends_at_any_moment(clock, monkeypatch):
-    """Also if the clock passes the deadline between two looks at it: while the device works, or while a caller does."""
-    cuts = generate("maxcut", 3, seed=0, vertices=12)
-    for late in ("reached", "caller"):
-        solver = clock.solver(total_time=0.25, polish=False)
-        if late == "reached":
-            whole = Crew.reached.fget
-            delayed = property(lambda crew, whole=whole: (setattr(clock, "now", clock.now + 0.1), whole(crew))[1])
-            monkeypatch.setattr(Crew, "reached", delayed)
-        found = []
-        for index, result in solver.results(cuts):
-            found.append(index)
-            assert result.verdict.satisfied
-            clock.now += 1.0 if late == "caller" else 0.0
-        assert sorted(found) == [0, 1, 2]
-        assert not solver.cut_short
-        monkeypatch.undo()
-        monkeypatch.setattr(time, "monotonic", lambda: clock.now)
-
-
-def test_small_weights_do_not_make_conflicts_valid():
-    """What counts as valid follows the penalty, which follows the weights."""
-    graph = (30, [[i, j] for i in range(30) for j in range(i)])
-    results = [
-        blogdit.solve(mis.build(graph, np.full(30, weight)), model="mis", device="cpu", steps=5, polish=False)[0]
-        for weight in (1.0, 0.01)
-    ]
-    assert [result.verdict.satisfied for result in results] == [True, True]
-    assert results[1].objective == pytest.approx(0.01)
-
-
-def test_blocks_that_follow_steps_do_not_depend_on_looks():
-    cuts = generate("maxcut", 3, seed=5, vertices=20)
-    options = {"steps": 20, "schedule": "budget", "polish": False}
-    solver = Solver(random_model(), SolveOptions(**options))
-    solver.look_every = 7
-    found = [(r.values.tolist(), r.steps) for _, r in sorted(solver.results(cuts))]
-    assert found == [row[:2] for row in answers(random_model(), cuts, **options)]
-
-
-def test_places_that_are_kept_change_nothing(sudoku4, puzzles):
-    """As on a GPU: who is done keeps a place until half of the batch is; results, steps and budgets are the same."""
-    options = {"steps": 50, "batch_size": 8}
-    expected = answers(sudoku4, puzzles[:40], **options)
-    solver, most = Solver(sudoku4, SolveOptions(**options)), 0
-
-    def keep_places() -> None:
-        nonlocal most
-        most = max(most, sum(job.answered for job in solver.crew.jobs))
-        solver._records = True
-
-    solver.look_every, solver.on_step = 4, keep_places
-    found = sorted(solver.results(puzzles[:40]))
-    assert [(r.values.tolist(), r.steps) for _, r in found] == [row[:2] for row in expected]
-    assert [index for index, _ in found] == list(range(40))
-    assert most > 0
-    assert solver.steps_done == sum(r.steps for _, r in found)

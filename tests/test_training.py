@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
-import multiprocessing
-import os
-import random
-import time
 
 import networkx
 import numpy as np
 import pytest
-import safetensors.torch
 import torch
-from torch import distributed
 
-from blogdit import runlog, training
+from blogdit import training
 from blogdit.blocks import decode
 from blogdit.chain import ChainConfig
 from blogdit.checkpoint import load_model
@@ -27,38 +20,9 @@ from blogdit.problems import coloring, maxcut, mis
 from blogdit.recipe import recipe
 from blogdit.training import Budget, Data, Trainer, generated_data, learning_rate, temperature, validate
 from helpers import small_denoiser
+from runs import TINY, assert_same_run, log_of, trainer
 
-TINY = {
-    "box": 2, "dim": 16, "heads": 1, "head_dim": 16, "layers": 1, "batch_size": 8, "unroll": 2, "horizon": 6,
-    "pool": 64, "validation": 8, "validation_steps": 3, "validate_every": 4, "warmup": 3, "code_sets": 4,
-}  # fmt: skip
 CPU = torch.device("cpu")
-fork = multiprocessing.get_context("fork")
-spawn = multiprocessing.get_context("spawn")
-
-
-def trainer(updates=12, seed=0, **settings) -> Trainer:
-    chosen = recipe("sudoku", {**TINY, **settings})
-    return Trainer(chosen, generated_data(chosen, seed), Budget(updates=updates), seed)
-
-
-def log_of(out):
-    return [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
-
-
-def numbers(records):
-    """Everything of the log but the clock."""
-    return [{name: value for name, value in record.items() if name != "seconds"} for record in records]
-
-
-def assert_same_run(one: Trainer, other: Trainer):
-    for name, weights in one.denoiser.state_dict().items():
-        assert torch.equal(weights, other.denoiser.state_dict()[name]), name
-        assert torch.equal(one.average[name], other.average[name]), name
-    assert torch.equal(one.chains.logits, other.chains.logits)
-    assert torch.equal(one.chains.index, other.chains.index)
-
-
 # -- the loss ----------------------------------------------------------------------------------------------------------
 
 
@@ -188,131 +152,6 @@ def test_averaged_weights_by_hand():
 def test_a_budget_is_updates_or_minutes(arguments):
     with pytest.raises(ValueError, match=r"either updates or minutes|must be positive"):
         Budget(**arguments)
-
-
-# -- resuming ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("settings", [{}, {"unroll": 1, "horizon": 4}, {"values": "table", "max_values": 4}])
-def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, settings):
-    """Interrupted after 5 and 9 of 12 updates: the same log, weights, averages, chains and models, bit for bit."""
-    whole = trainer(**settings)
-    straight = list(whole.run(tmp_path / "whole"))
-    out = tmp_path / "parts"
-    for stop in (5, 9, None):
-        part = trainer(**settings)
-        if stop != 5:
-            part.load(out)
-        for record in part.run(out, save_every=0.0):
-            if record["update"] == stop:
-                break
-    assert numbers(log_of(out)) == numbers(straight)
-    assert_same_run(whole, part)
-    assert part.progress.best_update == whole.progress.best_update
-    for name in ("best.safetensors", "last.safetensors"):
-        one, other = (safetensors.torch.load_file(folder / name) for folder in (tmp_path / "whole", out))
-        assert all(torch.equal(one[key], other[key]) for key in one)
-
-
-def train_until_killed(out, updates):
-    """What a process does; it may die at any moment."""
-    run = trainer(updates)
-    if (out / runlog.STATE).exists():
-        run.load(out)
-    for _ in run.run(out, save_every=0.02):
-        pass
-
-
-def test_a_run_killed_at_any_moment_can_be_resumed(tmp_path):
-    """SIGKILL at random moments until a process gets through: each update is logged once, in order, with the numbers
-    of a run that was never killed."""
-    updates, rng, kills = 60, random.Random(0), 0
-    straight = list(trainer(updates).run(tmp_path / "whole"))
-    out, began = tmp_path / "killed", time.monotonic()
-    while time.monotonic() - began < 60:
-        process = fork.Process(target=train_until_killed, args=(out, updates))
-        process.start()
-        process.join(rng.uniform(0.05, 0.6) if kills < 8 else 60)
-        if process.exitcode is not None:
-            assert process.exitcode == 0
-            break
-        process.kill()
-        process.join()
-        kills += 1
-    assert kills >= 3
-    records = log_of(out)
-    assert [record["update"] for record in records] == list(range(1, updates + 1))
-    assert numbers(records) == numbers(straight)
-    assert load_model(out / "last.safetensors").provenance["updates"] == updates
-    left = {path.name for path in out.iterdir()}
-    assert {"state.safetensors", "best.safetensors", "last.safetensors", "log.jsonl"} <= left
-
-
-def test_the_log_is_never_lost(tmp_path, monkeypatch):
-    """A process that dies while it opens the log again leaves the old one; half a line at the end is dropped."""
-    list(trainer(4).run(tmp_path))
-    before = (tmp_path / "log.jsonl").read_text()
-
-    def die(*arguments):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(runlog.os, "replace", die)
-    with pytest.raises(KeyboardInterrupt):
-        runlog.Log(tmp_path, 3)
-    monkeypatch.undo()
-    assert (tmp_path / "log.jsonl").read_text() == before
-    (tmp_path / "log.jsonl").write_text(before + '{"update": 5, "lo')
-    with runlog.Log(tmp_path, 3) as log:
-        log.write({"update": 4, "loss": math.nan})
-    assert [record["update"] for record in log_of(tmp_path)] == [1, 2, 3, 4]
-    assert log_of(tmp_path)[3]["loss"] is None
-
-
-def test_a_run_can_pause(tmp_path):
-    """`pause_after` ends a stretch early with everything saved; the next one finishes the budget."""
-    chosen = recipe("sudoku", TINY)
-    run = Trainer(chosen, generated_data(chosen, 0), Budget(updates=10**6), 0)
-    records = list(run.run(tmp_path, pause_after=0.3 / 60))
-    assert 0 < len(records) < 10**6
-    saved = runlog.read_header(tmp_path / runlog.STATE)
-    assert saved["progress"]["updates"] == len(records)
-    assert saved["progress"]["seconds"] >= 0.3
-    assert (tmp_path / "last.safetensors").exists()
-
-
-def test_minutes_count_over_all_stretches(tmp_path):
-    """A budget in minutes is spent by the clock, and a resumed run has the rest of it."""
-    chosen = recipe("sudoku", TINY)
-
-    def stretch():
-        return Trainer(chosen, generated_data(chosen, 0), Budget(minutes=0.8 / 60), 0)
-
-    list(stretch().run(tmp_path, pause_after=0.3 / 60))
-    second = stretch()
-    second.load(tmp_path)
-    spent = second.progress.seconds
-    assert 0.3 <= spent < 0.7
-    began = time.monotonic()
-    records = list(second.run(tmp_path))
-    assert time.monotonic() - began < 0.8 - spent + 0.5
-    assert second.progress.seconds >= 0.8
-    assert records[-1]["learning_rate"] < 0.2 * chosen.training.learning_rate, "the schedule followed the clock"
-
-
-def test_states_of_other_runs_are_refused(tmp_path):
-    """Another network, another number of processes, a model instead of a state: one clear error each."""
-    list(trainer(2).run(tmp_path))
-    with pytest.raises(InputError, match=r"state.safetensors: does not fit these settings"):
-        trainer(2, dim=32, head_dim=32).load(tmp_path)
-    double = trainer(2)
-    double.world = 2
-    with pytest.raises(InputError, match="was saved by 1 processes, this run has 2"):
-        double.load(tmp_path)
-    os.replace(tmp_path / "last.safetensors", tmp_path / runlog.STATE)
-    with pytest.raises(InputError, match="holds 'blogdit-model', expected 'blogdit-training-state'"):
-        trainer(2).load(tmp_path)
-    with pytest.raises(InputError, match="no such file"):
-        trainer(2).load(tmp_path / "nowhere")
 
 
 # -- steps that are not finite -----------------------------------------------------------------------------------------
@@ -473,93 +312,3 @@ def test_optimisation_problems_train_too(tmp_path):
         extra = record["tau"] * (record["noise_matching"] - record["entropy"])
         assert record["loss"] == pytest.approx(record["energy"] + extra, rel=1e-4, abs=1e-4)
     assert records[-1]["valid_score"] == -records[-1]["valid_energy"]
-
-
-# -- several processes -------------------------------------------------------------------------------------------------
-
-
-def train_shard(rank, folder, updates, minutes, stop):
-    """One of two processes."""
-    torch.set_num_threads(1)
-    distributed.init_process_group("gloo", init_method=f"file://{folder}/store{stop}", rank=rank, world_size=2)
-    chosen = recipe("sudoku", {**TINY, "batch_size": 16})
-    run = Trainer(chosen, generated_data(chosen, 0), Budget(updates=updates, minutes=minutes), 0)
-    out = folder / "run"
-    if (out / runlog.STATE).exists():
-        run.load(out)
-    for record in run.run(out, save_every=0.0 if updates else 0.05):
-        if record["update"] == stop:
-            break
-    weights = {name: p.clone() for name, p in run.denoiser.state_dict().items()}
-    torch.save((weights, run.average, run.progress.updates, run.progress.seconds), folder / f"rank{rank}.pt")
-    distributed.barrier()  # who leaves first takes the connection away from the other
-    os._exit(0)  # gloo's threads may outlive the interpreter, which then aborts
-
-
-def two_processes(folder, updates=None, minutes=None, stop=None):
-    folder.mkdir(exist_ok=True)
-    # Not forked: what the threads of this process hold at that moment could make gloo hang.
-    processes = [spawn.Process(target=train_shard, args=(rank, folder, updates, minutes, stop)) for rank in range(2)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(60)
-    codes = [process.exitcode for process in processes]
-    for process in processes:
-        process.kill()
-    assert codes == [0, 0]
-    return [torch.load(folder / f"rank{rank}.pt") for rank in range(2)]
-
-
-@pytest.fixture(scope="module")
-def single(tmp_path_factory):
-    """One process with the whole batch."""
-    out = tmp_path_factory.mktemp("single")
-    run = trainer(10, batch_size=16)
-    return run, list(run.run(out))
-
-
-def test_two_processes_equal_one_with_the_whole_batch(tmp_path, single):
-    """The same losses, gradient norms and block shares in the log, the same weights and averages in both processes."""
-    run, records = single
-    ranks = two_processes(tmp_path / "two", updates=10)
-    logged = log_of(tmp_path / "two" / "run")
-    assert [record["update"] for record in logged] == list(range(1, 11))
-    for one, two in zip(records, logged, strict=True):
-        for name in ("loss", "energy", "entropy", "noise_matching", "gradient_norm"):
-            assert two[name] == pytest.approx(one[name], rel=1e-3, abs=1e-3), name
-        assert two["share"] == pytest.approx(one["share"], abs=0.05), "a mean of shares over different free variables"
-        assert two.get("valid_score") == one.get("valid_score")
-    for weights, average, updates, _ in ranks:
-        assert updates == 10
-        for name, p in run.denoiser.state_dict().items():
-            torch.testing.assert_close(weights[name], p, rtol=1e-3, atol=1e-4)
-            torch.testing.assert_close(average[name], run.average[name], rtol=1e-3, atol=1e-4)
-    assert all(torch.equal(ranks[0][0][name], ranks[1][0][name]) for name in ranks[0][0])
-
-
-def test_two_processes_resume_together(tmp_path, single):
-    """Stopped after 4 updates and resumed: the chains of both processes go on."""
-    run, records = single
-    two_processes(tmp_path / "two", updates=10, stop=4)
-    ranks = two_processes(tmp_path / "two", updates=10)
-    logged = log_of(tmp_path / "two" / "run")
-    assert [record["loss"] for record in logged] == pytest.approx([r["loss"] for r in records], rel=1e-3, abs=1e-3)
-    for name, p in run.denoiser.state_dict().items():
-        torch.testing.assert_close(ranks[0][0][name], p, rtol=1e-3, atol=1e-4)
-
-
-def test_two_processes_agree_on_the_clock(tmp_path):
-    """With a budget in minutes both do the same number of updates, save at the same moments and hold equal weights."""
-    first, second = two_processes(tmp_path / "two", minutes=0.7 / 60)
-    assert first[2] == second[2] > 0
-    assert first[3] == second[3] >= 0.7
-    assert all(torch.equal(first[0][name], second[0][name]) for name in first[0])
-
-
-def test_a_batch_must_split_evenly(monkeypatch):
-    monkeypatch.setattr(training.distributed, "is_initialized", lambda: True)
-    monkeypatch.setattr(training.distributed, "get_rank", lambda: 0)
-    monkeypatch.setattr(training.distributed, "get_world_size", lambda: 3)
-    with pytest.raises(ValueError, match="batch_size must be a multiple of 3 processes, got 8"):
-        trainer()

@@ -1,0 +1,147 @@
+"""What a run leaves on disk: resuming exactly, surviving kills, a log that is never lost."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import random
+import time
+
+import pytest
+import safetensors.torch
+import torch
+
+from blogdit import runlog
+from blogdit.checkpoint import load_model
+from blogdit.errors import InputError
+from blogdit.recipe import recipe
+from blogdit.training import Budget, Trainer, generated_data
+from runs import TINY, assert_same_run, log_of, numbers, trainer
+
+fork = multiprocessing.get_context("fork")
+
+
+# -- resuming ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [{}, {"unroll": 1, "horizon": 4}, {"values": "table", "max_values": 4}])
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, settings):
+    """Interrupted after 5 and 9 of 12 updates: the same log, weights, averages, chains and models, bit for bit."""
+    whole = trainer(**settings)
+    straight = list(whole.run(tmp_path / "whole"))
+    out = tmp_path / "parts"
+    for stop in (5, 9, None):
+        part = trainer(**settings)
+        if stop != 5:
+            part.load(out)
+        for record in part.run(out, save_every=0.0):
+            if record["update"] == stop:
+                break
+    assert numbers(log_of(out)) == numbers(straight)
+    assert_same_run(whole, part)
+    assert part.progress.best_update == whole.progress.best_update
+    for name in ("best.safetensors", "last.safetensors"):
+        one, other = (safetensors.torch.load_file(folder / name) for folder in (tmp_path / "whole", out))
+        assert all(torch.equal(one[key], other[key]) for key in one)
+
+
+def train_until_killed(out, updates):
+    """What a process does; it may die at any moment."""
+    run = trainer(updates)
+    if (out / runlog.STATE).exists():
+        run.load(out)
+    for _ in run.run(out, save_every=0.02):
+        pass
+
+
+def test_a_run_killed_at_any_moment_can_be_resumed(tmp_path):
+    """SIGKILL at random moments until a process gets through: each update is logged once, in order, with the numbers
+    of a run that was never killed."""
+    updates, rng, kills = 60, random.Random(0), 0
+    straight = list(trainer(updates).run(tmp_path / "whole"))
+    out, began = tmp_path / "killed", time.monotonic()
+    while time.monotonic() - began < 60:
+        process = fork.Process(target=train_until_killed, args=(out, updates))
+        process.start()
+        process.join(rng.uniform(0.05, 0.6) if kills < 8 else 60)
+        if process.exitcode is not None:
+            assert process.exitcode == 0
+            break
+        process.kill()
+        process.join()
+        kills += 1
+    assert kills >= 3
+    records = log_of(out)
+    assert [record["update"] for record in records] == list(range(1, updates + 1))
+    assert numbers(records) == numbers(straight)
+    assert load_model(out / "last.safetensors").provenance["updates"] == updates
+    left = {path.name for path in out.iterdir()}
+    assert {"state.safetensors", "best.safetensors", "last.safetensors", "log.jsonl"} <= left
+
+
+def test_the_log_is_never_lost(tmp_path, monkeypatch):
+    """A process that dies while it opens the log again leaves the old one; half a line at the end is dropped."""
+    list(trainer(4).run(tmp_path))
+    before = (tmp_path / "log.jsonl").read_text()
+
+    def die(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runlog.os, "replace", die)
+    with pytest.raises(KeyboardInterrupt):
+        runlog.Log(tmp_path, 3)
+    monkeypatch.undo()
+    assert (tmp_path / "log.jsonl").read_text() == before
+    (tmp_path / "log.jsonl").write_text(before + '{"update": 5, "lo')
+    with runlog.Log(tmp_path, 3) as log:
+        log.write({"update": 4, "loss": math.nan})
+    assert [record["update"] for record in log_of(tmp_path)] == [1, 2, 3, 4]
+    assert log_of(tmp_path)[3]["loss"] is None
+
+
+def test_a_run_can_pause(tmp_path):
+    """`pause_after` ends a stretch early with everything saved; the next one finishes the budget."""
+    chosen = recipe("sudoku", TINY)
+    run = Trainer(chosen, generated_data(chosen, 0), Budget(updates=10**6), 0)
+    records = list(run.run(tmp_path, pause_after=0.3 / 60))
+    assert 0 < len(records) < 10**6
+    saved = runlog.read_header(tmp_path / runlog.STATE)
+    assert saved["progress"]["updates"] == len(records)
+    assert saved["progress"]["seconds"] >= 0.3
+    assert (tmp_path / "last.safetensors").exists()
+
+
+def test_minutes_count_over_all_stretches(tmp_path):
+    """A budget in minutes is spent by the clock, and a resumed run has the rest of it."""
+    chosen = recipe("sudoku", TINY)
+
+    def stretch():
+        return Trainer(chosen, generated_data(chosen, 0), Budget(minutes=0.8 / 60), 0)
+
+    list(stretch().run(tmp_path, pause_after=0.3 / 60))
+    second = stretch()
+    second.load(tmp_path)
+    spent = second.progress.seconds
+    assert 0.3 <= spent < 0.7
+    began = time.monotonic()
+    records = list(second.run(tmp_path))
+    assert time.monotonic() - began < 0.8 - spent + 0.5
+    assert second.progress.seconds >= 0.8
+    assert records[-1]["learning_rate"] < 0.2 * chosen.training.learning_rate, "the schedule followed the clock"
+
+
+def test_states_of_other_runs_are_refused(tmp_path):
+    """Another network, another number of processes, a model instead of a state: one clear error each."""
+    list(trainer(2).run(tmp_path))
+    with pytest.raises(InputError, match=r"state.safetensors: does not fit these settings"):
+        trainer(2, dim=32, head_dim=32).load(tmp_path)
+    double = trainer(2)
+    double.world = 2
+    with pytest.raises(InputError, match="was saved by 1 processes, this run has 2"):
+        double.load(tmp_path)
+    os.replace(tmp_path / "last.safetensors", tmp_path / runlog.STATE)
+    with pytest.raises(InputError, match="holds 'blogdit-model', expected 'blogdit-training-state'"):
+        trainer(2).load(tmp_path)
+    with pytest.raises(InputError, match="no such file"):
+        trainer(2).load(tmp_path / "nowhere")
