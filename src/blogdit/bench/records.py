@@ -79,7 +79,8 @@ def read_records(path: Path) -> list[Record]:
 
 
 def commit() -> str:
-    """The commit of the code that runs, marked if files differ from it; the version where there is no repository."""
+    """The commit of the code that runs, marked if files differ from it. Where there is no repository, BLOGDIT_COMMIT
+    (set by whoever copied the files there), else the version."""
     here = Path(__file__).parent
 
     def git(*arguments: str) -> str:
@@ -91,7 +92,7 @@ def commit() -> str:
             "+" if git("status", "--porcelain", "--", str(here.parent)) else ""
         )
     except (OSError, subprocess.CalledProcessError):
-        return f"v{blogdit.__version__}"
+        return os.environ.get("BLOGDIT_COMMIT") or f"v{blogdit.__version__}"
 
 
 def device_name(device: str) -> str:
