@@ -52,8 +52,8 @@ def test_fused_equals_plain(name, chains):
 
 def test_what_it_does_not_fit():
     """Other ways to treat values, domains that differ, sizes that are no powers of two."""
-    batch = collate(generate("coloring", 1, seed=0, vertices=6, colors=3))
-    mixed = collate([Instance(np.array([2, 3]))])
+    batch = collate(generate("coloring", 1, seed=0, vertices=6, colors=3)).to(DEVICE)
+    mixed = collate([Instance(np.array([2, 3]))]).to(DEVICE)
     model = network()
 
     def context(batch, model):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,7 @@ from blogdit.constraints import AllDifferent, NotEqual
 from blogdit.csp import Instance, Objective
 from blogdit.polish import can_polish, polish
 from blogdit.problems import generate, maxcut, mis
+from blogdit.problems.graphs import random_graph
 from helpers import instances
 
 
@@ -69,12 +72,36 @@ def test_no_flip_improves_a_cut(weights):
         assert all(instance.verify(other).objective <= cut + 1e-9 for other in neighbours(instance, polished))
 
 
-def test_an_answer_that_holds_is_only_made_better():
-    """A path of three: {middle} is independent but cannot be improved by one change; {} becomes the two ends."""
+def test_one_out_two_in():
+    """A path of three: no change of one vertex improves {middle}, but its two ends are better."""
     path = mis.build((3, [[0, 1], [1, 2]]))
-    assert polish(path, np.array([0, 1, 0])).tolist() == [0, 1, 0]
+    assert polish(path, np.array([0, 1, 0])).tolist() == [1, 0, 1]
+    given = dataclasses.replace(path, givens={1: 1})
+    assert polish(given, np.array([0, 1, 0])).tolist() == [0, 1, 0]
+
+
+def test_an_answer_that_holds_is_only_made_better():
     heavy = mis.build((3, [[0, 1], [1, 2]]), weights=[1, 9, 1])
     assert polish(heavy, np.array([0, 0, 0])).tolist() == [0, 1, 0]
+
+
+@given(st.integers(0, 200))
+@settings(max_examples=60, deadline=None)
+def test_no_vertex_of_an_independent_set_gives_way_to_two(seed):
+    """Enumerated: for every chosen vertex, no two of the vertices that it alone keeps out fit together."""
+    (instance,) = generate("mis", 1, seed=seed, size="small") if seed % 20 == 0 else [random_set(seed)]
+    chosen = polish(instance, random_start(instance, seed)) == 1
+    near = np.zeros((instance.size, instance.size), bool)
+    edges = mis.graph_of(instance).edges
+    near[edges[:, 0], edges[:, 1]] = near[edges[:, 1], edges[:, 0]] = True
+    kept_out_by_one = ~chosen & (near[:, chosen].sum(1) == 1)
+    for vertex in np.flatnonzero(chosen):
+        waiting = np.flatnonzero(kept_out_by_one & near[vertex])
+        assert near[np.ix_(waiting, waiting)].sum() == len(waiting) * (len(waiting) - 1), "they form a clique"
+
+
+def random_set(seed: int) -> Instance:
+    return mis.build(random_graph(25, 0.2, np.random.default_rng(seed)))
 
 
 def test_moves_can_be_limited():

@@ -12,6 +12,8 @@ import numpy.typing as npt
 from blogdit.constraints import Conflict, FloatArray, IntArray, NotEqual
 from blogdit.csp import Instance
 
+NOTHING = 1e-9  # a gain that is a rounding error
+
 
 def can_polish(instance: Instance) -> bool:
     """True if the instance has an objective and every constraint is on two variables."""
@@ -31,7 +33,9 @@ class _Pairs:
         for column in (0, 1):
             np.add.at(gains, objective.differ[:, column], np.abs(objective.differ_weights))
             np.add.at(gains, objective.pairwise[:, column], np.abs(objective.pairwise_weights))
-        penalty = 1.01 * float(gains.max(initial=1.0)) if instance.constraints else 1.0
+        most = float(gains.max(initial=1.0))
+        penalty = 1.01 * most if instance.constraints else 1.0
+        self.slack = 0.011 * most  # what it costs to break one constraint for the largest gain, and no more
         # (i, j, a, b, weight): costs weight where x_i = a and x_j = b; a = -1: where x_i = x_j
         rows: list[tuple[IntArray, IntArray, FloatArray]] = []
 
@@ -86,19 +90,73 @@ class _Pairs:
         return neighbours
 
 
+class _Descent:
+    """An assignment, the costs of its variables, and the moves that lead downhill from it."""
+
+    def __init__(self, instance: Instance, values: IntArray):
+        self.pairs, self.x = _Pairs(instance), np.array(values, np.int64)
+        self.costs = self.pairs.costs(self.x)
+        everyone = np.arange(instance.size)
+        self.best = self.costs.argmin(1)
+        self.gain = self.costs[everyone, self.x] - self.costs[everyone, self.best]
+
+    def move(self, variable: int, value: int) -> IntArray:
+        """Set one variable; returns it and its neighbours."""
+        old, self.x[variable] = int(self.x[variable]), value
+        touched = np.append(self.pairs.moved(self.costs, self.x, variable, old), variable)
+        costs = self.costs[touched]
+        self.best[touched] = costs.argmin(1)
+        self.gain[touched] = costs[np.arange(len(touched)), self.x[touched]] - costs.min(1)
+        return touched
+
+    def downhill(self, moves: int) -> int:
+        """The best move of all, until none gains; returns how many moves are left."""
+        while moves > 0:
+            variable = int(self.gain.argmax())
+            if self.gain[variable] <= NOTHING:
+                break
+            self.move(variable, int(self.best[variable]))
+            moves -= 1
+        return moves
+
+    def eject(self, variable: int, value: int) -> bool:
+        """Set one variable and let its surroundings answer; taken back unless the energy falls."""
+        undo = [(variable, int(self.x[variable]))]
+        change = self.costs[variable, value] - self.costs[variable, self.x[variable]]
+        around = self.move(variable, value)
+        while change > -NOTHING:
+            around = around[around != variable]
+            follower = int(around[self.gain[around].argmax()]) if len(around) else variable
+            if follower == variable or self.gain[follower] <= NOTHING:
+                break
+            undo.append((follower, int(self.x[follower])))
+            change -= self.gain[follower]
+            around = np.append(around, self.move(follower, int(self.best[follower])))
+        if change < -NOTHING:
+            return True
+        for moved, before in reversed(undo):
+            self.move(moved, before)
+        return False
+
+    def sideways(self, slack: float) -> IntArray:
+        """(m, 2): variables and values to which they could change for at most `slack`."""
+        own = self.costs[np.arange(len(self.x)), self.x]
+        near = self.costs <= own[:, None] + slack
+        near[np.arange(len(self.x)), self.x] = False
+        return np.argwhere(near)
+
+
 def polish(instance: Instance, values: IntArray, max_moves: int | None = None) -> IntArray:
-    """A local optimum reached from `values` by moves that lower the energy, the best of a variable at a time."""
-    pairs, x = _Pairs(instance), np.array(values, np.int64)
-    costs = pairs.costs(x)
-    everyone = np.arange(instance.size)
-    best = costs.argmin(1)
-    gain = costs[everyone, x] - costs[everyone, best]
-    for _ in range(20 * instance.size if max_moves is None else max_moves):
-        variable = int(gain.argmax())
-        if gain[variable] <= 1e-9:
-            break
-        old, x[variable] = int(x[variable]), int(best[variable])
-        touched = np.append(pairs.moved(costs, x, variable, old), variable)
-        best[touched] = costs[touched].argmin(1)
-        gain[touched] = costs[touched, x[touched]] - costs[touched, best[touched]]
-    return x
+    """A local optimum reached from `values`: no change of one variable lowers the energy, and no change that costs
+    next to nothing does so after its surroundings have answered (in an independent set: one out, two in)."""
+    here = _Descent(instance, values)
+    moves = here.downhill(20 * instance.size if max_moves is None else max_moves)
+    tried = True
+    while tried and moves > 0:
+        tried = False
+        for variable, value in here.sideways(here.pairs.slack).tolist():
+            own = here.costs[variable, here.x[variable]]
+            if here.x[variable] != value and here.costs[variable, value] <= own + here.pairs.slack:
+                if here.eject(variable, value):
+                    moves, tried = here.downhill(moves - 1), True
+    return here.x
