@@ -10,22 +10,27 @@ from blogdit import dense_kernels, fused, kernels
 
 HALF, FLOAT, INT = "*bf16", "*fp32", "*i32"
 WEIGHTS = dict.fromkeys(("norm_weight", "norm_bias", "matrix_ptr", "qkv_ptr", "h_ptr"), HALF)
-SIZES = dict.fromkeys(("count", "groups", "variables", "edges", "values", "tiles", "instances", "width"), "i32")
+SIZES = dict.fromkeys(
+    ("count", "groups", "variables", "edges", "values", "tiles", "all_tiles", "instances", "width"), "i32"
+)
 TYPES = {
     **dict.fromkeys(("source_ptr", "starts_ptr", "keys_ptr", "draws_ptr"), INT),
     **dict.fromkeys(("bias_ptr", "lse_ptr", "delta_ptr", "logits_ptr", "mean_ptr", "variance_ptr"), FLOAT),
     **dict.fromkeys(("scale", "natural_scale", "lowest", "highest"), "fp32"),
-    **{"block_ptr": "*i1", "size": "i64", "base_stride": "i64"},
+    **{"block_ptr": "*i1", "size": "i64", "cells": "i64", "base_stride": "i64"},
     **SIZES,
 }
-ATTENTION = {"heads": 4, "width": 16, "biased": True, "chunk": 16}
+ATTENTION = {"width": 16, "chunk": kernels.CHUNK}
+FORWARD = {**ATTENTION, "all_heads": 4, "several": kernels.SEVERAL["forward"]}
 NETWORK = {"dim": 64, "inner": 64, "tile": 64}
 MASKED = {"heads": 4, "width": 16, "block": 128}
 CASES = [
     (dense_kernels._forward_kernel, MASKED, {"mask_ptr": "*u8"}),
     (dense_kernels._backward_kernel, MASKED, {"mask_ptr": "*u8"}),
-    (kernels._forward_kernel, ATTENTION, {}),
-    (kernels._backward_kernel, ATTENTION, {}),
+    (kernels._forward_kernel, {**FORWARD, "biased": True, "even_only": False}, {}),
+    (kernels._forward_kernel, {**FORWARD, "biased": False, "even_only": True}, {}),
+    (kernels._backward_kernel, {**ATTENTION, "heads": 4, "biased": True, "several": kernels.SEVERAL["backward"]}, {}),
+    (kernels._delta_kernel, {"width": 16, "tile": 256}, {}),
     (kernels._noise_kernel, {"normal": True, "chunk": 1024}, {"out_ptr": FLOAT}),
     (fused._first_kernel, {**NETWORK, "features": 4}, {}),
     (fused._layer_kernel, {**NETWORK, "wide": 128, "last": False}, {}),

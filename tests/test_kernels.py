@@ -64,6 +64,21 @@ def test_masked_kernel_equals_plain_attention(name):
     torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-4, atol=1e-5)
 
 
+def test_unweighted_graphs_need_half_of_the_signed_heads():
+    """Without gradients, odd heads of relations that all push apart are left out; the numbers stay."""
+    batch = collate(generate("maxcut", 2, seed=4, vertices="5-12")).to(DEVICE)
+    weights = torch.zeros(RELATION_FEATURES, 4, device=DEVICE)
+    qkv = torch.randn(3, batch.groups * batch.variables, 3, 4, 8, generator=generator(2)).to(DEVICE)
+    whole = neighbour_lists(batch, weights, True)
+    with torch.no_grad():
+        half = neighbour_lists(batch, weights, True)
+        weighted = collate(generate("maxcut", 2, seed=4, vertices="5-12", weights="signs")).to(DEVICE)
+        assert not neighbour_lists(weighted, weights, True).even_only
+    assert half.even_only and half.bias is None
+    assert not whole.even_only
+    torch.testing.assert_close(attend(qkv, half), attend(qkv, whole), rtol=1e-5, atol=2e-6)
+
+
 def test_lists_are_those_of_the_batch():
     """Neighbours of each variable, by hand."""
     batch = collate([Instance(np.full(4, 2), (NotEqual([[0, 2], [2, 3]]),))])
@@ -102,4 +117,4 @@ def test_kernels_compile_for_a_gpu():
     command = [sys.executable, str(Path(__file__).with_name("compile_kernels.py"))]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert len(done.stdout.splitlines()) == 8
+    assert len(done.stdout.splitlines()) == 10

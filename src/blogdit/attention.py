@@ -29,6 +29,7 @@ from torch.nn import functional
 from blogdit.batch import Batch
 from blogdit.runtime import runs_kernels
 
+LOG2_E = math.log2(math.e)
 MOST_NUMBERS = 1 << 24  # in an array with an entry for every related pair, where that can be chosen
 
 
@@ -48,11 +49,13 @@ class NeighbourBias(NamedTuple):
 
 class NeighbourLists(NamedTuple):
     """Related pairs as the kernel wants them: `source` (G, E) and `starts` (G, N + 1) of `batch.Relations` as int32,
-    bias (G, E, heads) in units of ln 2, or None where it is 0."""
+    bias (G, E, heads) in units of ln 2, or None where it is 0. `even_only`: odd heads see nothing but the variable
+    itself (no gradients then)."""
 
     source: Tensor
     starts: Tensor
     bias: Tensor | None
+    even_only: bool = False
 
 
 class Mask(NamedTuple):
@@ -120,8 +123,14 @@ def has_kernel(device: torch.device, heads: int, width: int) -> bool:
 def neighbour_lists(batch: Batch, weights: Tensor, signed: bool = False) -> NeighbourLists:
     """For weights that are all zero: the kernel gives no gradient for the bias."""
     relations = batch.structure.relations
-    bias = _relation_bias(relations.features, weights.detach(), True) * math.log2(math.e) if signed else None
-    return NeighbourLists(relations.source.int(), relations.starts.int(), bias)
+    source, starts = relations.source.int(), relations.starts.int()
+    if not signed:
+        return NeighbourLists(source, starts, None)
+    if not torch.is_grad_enabled() and weights.shape[1] % 2 == 0:  # in solving, unweighted graphs are worth a look
+        unweighted = (relations.features[..., 0] == 1) | ~relations.present
+        if unweighted.all():
+            return NeighbourLists(source, starts, None, even_only=True)
+    return NeighbourLists(source, starts, _relation_bias(relations.features, weights.detach(), True) * LOG2_E)
 
 
 def pair_mask(batch: Batch) -> Mask:

@@ -1,6 +1,6 @@
 """Attention within small groups as one Triton kernel, forward and backward: all pairs of a group stay on the chip.
 
-One program takes one head of one group in one row: its queries, keys and values, at most 128 of each, fit into
+One program takes one group in one row, head by head: its queries, keys and values, at most 128 of each, fit into
 registers, and pairs that are not related are masked. On boards and small dense graphs this beats walking lists of
 neighbours (`kernels.py`, where the formulas are), because matrix units do the products and nothing is gathered.
 """
@@ -26,13 +26,6 @@ def _tile(ptr, first, stride, count, n, c):
 
 
 @triton.jit
-def _chances(q, k, related, lse, scale):
-    """exp2(logit - lse) of related pairs, else 0; (block, block)."""
-    s = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
-    return tl.where(related, tl.exp2(s - lse[:, None]), 0.0)
-
-
-@triton.jit
 def _related(mask_ptr, group, variables, n):
     """Which pairs see each other: the mask, and every variable itself."""
     inside = (n < variables)[:, None] & (n < variables)[None, :]
@@ -45,52 +38,57 @@ def _forward_kernel(
     qkv_ptr, mask_ptr, out_ptr, lse_ptr, groups, variables, scale,
     heads: tl.constexpr, width: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
-    head, place = tl.program_id(0) % heads, tl.program_id(0) // heads
-    group, first = place % groups, place.to(tl.int64) * variables  # the group's first variable, counted over rows
+    group = tl.program_id(0) % groups
+    first = tl.program_id(0).to(tl.int64) * variables  # the group's first variable, counted over rows
     n, c = tl.arange(0, block), tl.arange(0, width)
     inner: tl.constexpr = heads * width
-    start = first * 3 * inner + head * width
-    q = _tile(qkv_ptr, start, 3 * inner, variables, n, c)
-    k = _tile(qkv_ptr, start + inner, 3 * inner, variables, n, c)
-    v = _tile(qkv_ptr, start + 2 * inner, 3 * inner, variables, n, c)
-    related = _related(mask_ptr, group, variables, n)
-    s = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
-    top = tl.max(tl.where(related, s, float("-inf")), 1)
-    p = tl.where(related, tl.exp2(s - top[:, None]), 0.0)
-    total = tl.sum(p, 1)
-    out = tl.dot(p.to(v.dtype), v, input_precision="ieee") / total[:, None]
     here = n < variables
-    tl.store(out_ptr + ((first + n) * inner + head * width)[:, None] + c[None, :], out, mask=here[:, None])
-    tl.store(lse_ptr + (first + n) * heads + head, top + tl.log2(total), mask=here)
+    related = _related(mask_ptr, group, variables, n)
+    for head in range(heads):
+        start = first * 3 * inner + head * width
+        q = _tile(qkv_ptr, start, 3 * inner, variables, n, c)
+        k = _tile(qkv_ptr, start + inner, 3 * inner, variables, n, c)
+        v = _tile(qkv_ptr, start + 2 * inner, 3 * inner, variables, n, c)
+        s = tl.where(related, tl.dot(q, tl.trans(k), input_precision="ieee") * scale, float("-inf"))
+        top = tl.max(s, 1)
+        p = tl.exp2(s - top[:, None])
+        total = tl.sum(p, 1)
+        out = tl.dot(p.to(v.dtype), v, input_precision="ieee") / total[:, None]
+        tl.store(out_ptr + ((first + n) * inner + head * width)[:, None] + c[None, :], out, mask=here[:, None])
+        tl.store(lse_ptr + (first + n) * heads + head, top + tl.log2(total), mask=here)
 
 
 @triton.jit
 def _backward_kernel(
-    qkv_ptr, mask_ptr, dout_ptr, lse_ptr, delta_ptr, dqkv_ptr, groups, variables, scale, natural_scale,
+    qkv_ptr, mask_ptr, out_ptr, dout_ptr, lse_ptr, dqkv_ptr, groups, variables, scale, natural_scale,
     heads: tl.constexpr, width: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
-    head, place = tl.program_id(0) % heads, tl.program_id(0) // heads
-    group, first = place % groups, place.to(tl.int64) * variables
+    group = tl.program_id(0) % groups
+    first = tl.program_id(0).to(tl.int64) * variables
     n, c = tl.arange(0, block), tl.arange(0, width)
     inner: tl.constexpr = heads * width
-    start = first * 3 * inner + head * width
-    q = _tile(qkv_ptr, start, 3 * inner, variables, n, c)
-    k = _tile(qkv_ptr, start + inner, 3 * inner, variables, n, c)
-    v = _tile(qkv_ptr, start + 2 * inner, 3 * inner, variables, n, c)
-    dout = _tile(dout_ptr, first * inner + head * width, inner, variables, n, c)
     here = n < variables
-    lse = tl.load(lse_ptr + (first + n) * heads + head, mask=here, other=0.0)
-    delta = tl.load(delta_ptr + (first + n) * heads + head, mask=here, other=0.0)
-    p = _chances(q, k, _related(mask_ptr, group, variables, n), lse, scale)
-    dv = tl.dot(tl.trans(p.to(v.dtype)), dout, input_precision="ieee")
-    dp = tl.dot(dout, tl.trans(v), input_precision="ieee")
-    ds = (p * (dp - delta[:, None])).to(v.dtype)
-    dq = tl.dot(ds, k, input_precision="ieee") * natural_scale
-    dk = tl.dot(tl.trans(ds), q, input_precision="ieee") * natural_scale
-    into = dqkv_ptr + (start + n.to(tl.int64) * 3 * inner)[:, None] + c[None, :]
-    tl.store(into, dq, mask=here[:, None])
-    tl.store(into + inner, dk, mask=here[:, None])
-    tl.store(into + 2 * inner, dv, mask=here[:, None])
+    related = _related(mask_ptr, group, variables, n)
+    for head in range(heads):
+        start = first * 3 * inner + head * width
+        q = _tile(qkv_ptr, start, 3 * inner, variables, n, c)
+        k = _tile(qkv_ptr, start + inner, 3 * inner, variables, n, c)
+        v = _tile(qkv_ptr, start + 2 * inner, 3 * inner, variables, n, c)
+        dout = _tile(dout_ptr, first * inner + head * width, inner, variables, n, c)
+        out = _tile(out_ptr, first * inner + head * width, inner, variables, n, c)
+        delta = tl.sum(dout.to(tl.float32) * out.to(tl.float32), 1)
+        lse = tl.load(lse_ptr + (first + n) * heads + head, mask=here, other=0.0)
+        s = tl.dot(q, tl.trans(k), input_precision="ieee") * scale
+        p = tl.where(related, tl.exp2(s - lse[:, None]), 0.0)
+        dv = tl.dot(tl.trans(p.to(v.dtype)), dout, input_precision="ieee")
+        dp = tl.dot(dout, tl.trans(v), input_precision="ieee")
+        ds = (p * (dp - delta[:, None])).to(v.dtype)
+        dq = tl.dot(ds, k, input_precision="ieee") * natural_scale
+        dk = tl.dot(tl.trans(ds), q, input_precision="ieee") * natural_scale
+        into = dqkv_ptr + (start + n.to(tl.int64) * 3 * inner)[:, None] + c[None, :]
+        tl.store(into, dq, mask=here[:, None])
+        tl.store(into + inner, dk, mask=here[:, None])
+        tl.store(into + 2 * inner, dv, mask=here[:, None])
 
 
 def _shapes(qkv: Tensor, mask: Tensor) -> dict[str, Any]:
@@ -115,7 +113,7 @@ def masked_attention(qkv: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     out = qkv.new_empty(rows, count, heads, width)
     lse = qkv.new_empty(rows, count, heads, dtype=torch.float32)
     if out.numel():
-        _forward_kernel[(rows * mask.shape[0] * heads,)](qkv, mask, out, lse, **_shapes(qkv, mask))
+        _forward_kernel[(rows * mask.shape[0],)](qkv, mask, out, lse, **_shapes(qkv, mask))
     return out, lse
 
 
@@ -128,11 +126,10 @@ def _(qkv: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 @torch.library.custom_op("blogdit::masked_attention_backward", mutates_args=())
 def _backward(qkv: Tensor, mask: Tensor, out: Tensor, lse: Tensor, dout: Tensor) -> Tensor:
     dout = dout.contiguous()
-    delta = (dout.float() * out.float()).sum(-1)
-    dqkv, (rows, _, _, heads, width) = torch.empty_like(qkv), qkv.shape
+    dqkv, (rows, _, _, _, width) = torch.empty_like(qkv), qkv.shape
     if qkv.numel():
-        _backward_kernel[(rows * mask.shape[0] * heads,)](
-            qkv, mask, dout, lse, delta, dqkv, natural_scale=1 / math.sqrt(width), **_shapes(qkv, mask)
+        _backward_kernel[(rows * mask.shape[0],)](
+            qkv, mask, out, dout, lse, dqkv, natural_scale=1 / math.sqrt(width), **_shapes(qkv, mask)
         )
     return dqkv
 

@@ -2,8 +2,8 @@
 
 What lies between two attentions touches only the values of one variable at a time: the output projection, the pooled
 feed-forward part, the next layer's norm and its queries, keys and values. One program does all of it for a tile of
-variables of one row, so that an activation is read and written once per layer instead of once per operation. Pooling
-needs all values before the first can go on; recomputing the projection is cheaper than storing it.
+variables of one row, so that activations are read and written a few times per layer instead of once per operation. The
+layer's matrices lie in shared memory while a program goes from tile to tile.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from blogdit.network import Context
 from blogdit.relations import VALUE_FEATURES
 from blogdit.value_axis import MEAN_SCALE, AxisBody, AxisLayer
 
-LARGEST = (128, 128, 256)  # dim, heads * head_dim and the feed-forward part: more does not fit into shared memory
+SHARED_MEMORY = 106_496  # bytes that the matrices of a layer may take: two programs at a time on a multiprocessor
 
 
 @triton.jit
@@ -35,20 +35,21 @@ def _norm(x, weight_ptr, bias_ptr, width: tl.constexpr):
 
 
 @triton.jit
-def _times(x, matrix_ptr, rows: tl.constexpr, columns: tl.constexpr, stride: tl.constexpr):
-    """x (n, rows) times a matrix (rows, columns) whose rows lie `stride` apart, summed in float32."""
-    at = tl.arange(0, rows)[:, None] * stride + tl.arange(0, columns)[None, :]
-    matrix = tl.load(matrix_ptr + at)
+def _matrix(ptr, rows: tl.constexpr, columns: tl.constexpr, stride: tl.constexpr):
+    """A matrix (rows, columns) whose rows lie `stride` apart."""
+    return tl.load(ptr + tl.arange(0, rows)[:, None] * stride + tl.arange(0, columns)[None, :])
+
+
+@triton.jit
+def _times(x, matrix):
+    """The product, summed in float32."""
     return tl.dot(x.to(matrix.dtype), matrix, input_precision="ieee")
 
 
 @triton.jit
-def _store_qkv(h, norm_weight, norm_bias, matrix_ptr, qkv_ptr, cell, here, dim: tl.constexpr, inner: tl.constexpr):
-    """Queries, keys and values of tokens h (n, dim) into their cells."""
-    u, c = _norm(h, norm_weight, norm_bias, dim), tl.arange(0, inner)
-    for part in tl.static_range(3):
-        out = _times(u, matrix_ptr + part * inner, dim, inner, 3 * inner)
-        tl.store(qkv_ptr + cell[:, None] * (3 * inner) + part * inner + c[None, :], out, mask=here[:, None])
+def _vector(ptr, width: tl.constexpr):
+    """A row (1, width) as float32."""
+    return tl.load(ptr + tl.arange(0, width)).to(tl.float32)[None, :]
 
 
 @triton.jit
@@ -61,7 +62,7 @@ def _first_kernel(
     """Tokens from logits, and the first layer's queries, keys and values."""
     row = (tl.program_id(0) // tiles).to(tl.int64)
     m = tl.program_id(0) % tiles * tile + tl.arange(0, tile)
-    here, c = m < count, tl.arange(0, dim)
+    here, c, i = m < count, tl.arange(0, dim), tl.arange(0, inner)
     variable = row * count + m
     top = tl.full((tile,), float("-inf"), tl.float32)
     for k in range(values):
@@ -71,67 +72,75 @@ def _first_kernel(
         total += tl.exp(tl.load(logits_ptr + variable * values + k, mask=here, other=0.0) - top)
     block = tl.load(block_ptr + variable, mask=here, other=0).to(tl.float32)
     base = tl.load(base_ptr + row * base_stride + m[:, None] * dim + c[None, :], mask=here[:, None], other=0.0)
-    place = base.to(tl.float32) + tl.load(chance_bias + c).to(tl.float32)[None, :]
-    place += block[:, None] * tl.load(in_block_ptr + c).to(tl.float32)[None, :]
-    slope = tl.load(chance_ptr + c).to(tl.float32) + values * tl.load(chance_ptr + dim + c).to(tl.float32)
+    place = base.to(tl.float32) + _vector(chance_bias, dim) + block[:, None] * _vector(in_block_ptr, dim)
+    slope = _vector(chance_ptr, dim) + values * _vector(chance_ptr + dim, dim)
     for k in range(values):
         x = tl.exp(tl.load(logits_ptr + variable * values + k, mask=here, other=0.0) - top) / total
-        h = place + x[:, None] * slope[None, :]
+        h = place + x[:, None] * slope
         for f in tl.static_range(features):
             feature = tl.load(features_ptr + (m * values + k) * features + f, mask=here, other=0.0).to(tl.float32)
-            h += feature[:, None] * tl.load(feature_ptr + f * dim + c).to(tl.float32)[None, :]
-        cell = (row * values + k) * count + m
-        tl.store(h_ptr + cell[:, None] * dim + c[None, :], h, mask=here[:, None])
-        _store_qkv(h, norm_weight, norm_bias, matrix_ptr, qkv_ptr, cell, here, dim, inner)
-
-
-@triton.jit
-def _attended(h_ptr, seen_ptr, out_ptr, out_bias, cell, here, dim: tl.constexpr, inner: tl.constexpr):
-    """h + projection of what attention saw."""
-    c, i = tl.arange(0, dim), tl.arange(0, inner)
-    h = tl.load(h_ptr + cell[:, None] * dim + c[None, :], mask=here[:, None], other=0.0).to(tl.float32)
-    seen = tl.load(seen_ptr + cell[:, None] * inner + i[None, :], mask=here[:, None], other=0.0)
-    return h + _times(seen, out_ptr, inner, dim, dim) + tl.load(out_bias + c).to(tl.float32)[None, :]
+            h += feature[:, None] * _vector(feature_ptr + f * dim, dim)
+        cell = ((row * values + k) * count + m)[:, None]
+        tl.store(h_ptr + cell * dim + c[None, :], h, mask=here[:, None])
+        u = _norm(h, norm_weight, norm_bias, dim)
+        for part in tl.static_range(3):
+            out = _times(u, _matrix(matrix_ptr + part * inner, dim, inner, 3 * inner))
+            tl.store(qkv_ptr + cell * (3 * inner) + part * inner + i[None, :], out, mask=here[:, None])
 
 
 @triton.jit
 def _layer_kernel(
     h_ptr, seen_ptr, out_ptr, out_bias, norm_weight, norm_bias, in_ptr, in_bias, pool_ptr, back_ptr, back_bias,
     next_weight, next_bias, next_ptr, final_bias, qkv_ptr, mean_ptr, variance_ptr,
-    count, values, tiles, scale, lowest, highest,
+    count, values, tiles, all_tiles, scale, lowest, highest,
     dim: tl.constexpr, inner: tl.constexpr, wide: tl.constexpr, last: tl.constexpr, tile: tl.constexpr,
 ):  # fmt: skip
     """What follows a layer's attention, up to the next one's queries, keys and values, or up to the output."""
-    row = (tl.program_id(0) // tiles).to(tl.int64)
-    m = tl.program_id(0) % tiles * tile + tl.arange(0, tile)
-    here, c, w = m < count, tl.arange(0, dim), tl.arange(0, wide)
-    top = tl.full((tile, dim), float("-inf"), tl.float32)
-    total = tl.zeros((tile, dim), tl.float32)
-    for k in range(values):
-        cell = (row * values + k) * count + m
-        h = _attended(h_ptr, seen_ptr, out_ptr, out_bias, cell, here, dim, inner)
-        u = _norm(h, norm_weight, norm_bias, dim)
-        top = tl.maximum(top, u)
-        total += u
-    pooled = _times(top, pool_ptr, dim, wide, wide) + _times(total / values, pool_ptr + dim * wide, dim, wide, wide)
-    pooled += tl.load(in_bias + w).to(tl.float32)[None, :]
-    for k in range(values):
-        cell = (row * values + k) * count + m
-        h = _attended(h_ptr, seen_ptr, out_ptr, out_bias, cell, here, dim, inner)
-        u = _norm(h, norm_weight, norm_bias, dim)
-        z = tl.maximum(_times(u, in_ptr, dim, wide, wide) + pooled, 0.0)
-        h += _times(z, back_ptr, wide, dim, dim) + tl.load(back_bias + c).to(tl.float32)[None, :]
-        if last:
+    c, i = tl.arange(0, dim), tl.arange(0, inner)
+    out_matrix, in_matrix = _matrix(out_ptr, inner, dim, dim), _matrix(in_ptr, dim, wide, wide)
+    top_matrix, mean_matrix = _matrix(pool_ptr, dim, wide, wide), _matrix(pool_ptr + dim * wide, dim, wide, wide)
+    back_matrix = _matrix(back_ptr, wide, dim, dim)
+    if not last:
+        q_matrix = _matrix(next_ptr, dim, inner, 3 * inner)
+        k_matrix = _matrix(next_ptr + inner, dim, inner, 3 * inner)
+        v_matrix = _matrix(next_ptr + 2 * inner, dim, inner, 3 * inner)
+    for t in range(tl.program_id(0), all_tiles, tl.num_programs(0)):
+        row = (t // tiles).to(tl.int64)
+        m = t % tiles * tile + tl.arange(0, tile)
+        here = (m < count)[:, None]
+        # h plus the projection of what attention saw, for all values: pooling needs them before the first can go on.
+        top = tl.full((tile, dim), float("-inf"), tl.float32)
+        total = tl.zeros((tile, dim), tl.float32)
+        for k in range(values):
+            cell = ((row * values + k) * count + m)[:, None]
+            seen = tl.load(seen_ptr + cell * inner + i[None, :], mask=here, other=0.0)
+            h = tl.load(h_ptr + cell * dim + c[None, :], mask=here, other=0.0).to(tl.float32)
+            h += _times(seen, out_matrix) + _vector(out_bias, dim)
+            tl.store(h_ptr + cell * dim + c[None, :], h, mask=here)
+            u = _norm(h, norm_weight, norm_bias, dim)
+            top = tl.maximum(top, u)
+            total += u
+        pooled = _times(top, top_matrix) + _times(total / values, mean_matrix) + _vector(in_bias, wide)
+        tl.debug_barrier()  # h is read again, maybe by other threads
+        for k in range(values):
+            cell = ((row * values + k) * count + m)[:, None]
+            h = tl.load(h_ptr + cell * dim + c[None, :], mask=here, other=0.0).to(tl.float32)
+            u = _norm(h, norm_weight, norm_bias, dim)
+            z = tl.maximum(_times(u, in_matrix) + pooled, 0.0)
+            h += _times(z, back_matrix) + _vector(back_bias, dim)
             u = _norm(h, next_weight, next_bias, dim)
-            mean = tl.sum(u * tl.load(next_ptr + c).to(tl.float32)[None, :], 1) + tl.load(final_bias).to(tl.float32)
-            log = tl.sum(u * tl.load(next_ptr + dim + c).to(tl.float32)[None, :], 1)
-            log += tl.load(final_bias + 1).to(tl.float32)
-            at = (row * count + m) * values + k
-            tl.store(mean_ptr + at, scale * mean, mask=here)
-            tl.store(variance_ptr + at, tl.minimum(tl.maximum(log, lowest), highest), mask=here)
-        else:
-            tl.store(h_ptr + cell[:, None] * dim + c[None, :], h, mask=here[:, None])
-            _store_qkv(h, next_weight, next_bias, next_ptr, qkv_ptr, cell, here, dim, inner)
+            if last:
+                mean = tl.sum(u * _vector(next_ptr, dim), 1) + tl.load(final_bias).to(tl.float32)
+                log = tl.sum(u * _vector(next_ptr + dim, dim), 1) + tl.load(final_bias + 1).to(tl.float32)
+                at = (row * count + m) * values + k
+                tl.store(mean_ptr + at, scale * mean, mask=m < count)
+                tl.store(variance_ptr + at, tl.minimum(tl.maximum(log, lowest), highest), mask=m < count)
+            else:
+                tl.store(h_ptr + cell * dim + c[None, :], h, mask=here)
+                into = qkv_ptr + cell * (3 * inner) + i[None, :]
+                tl.store(into, _times(u, q_matrix), mask=here)
+                tl.store(into + inner, _times(u, k_matrix), mask=here)
+                tl.store(into + 2 * inner, _times(u, v_matrix), mask=here)
 
 
 class Packed(NamedTuple):
@@ -149,6 +158,10 @@ def _packed(layer: AxisLayer) -> Packed:
     return Packed(*(part.weight.detach().T.contiguous() for part in parts))
 
 
+def _multiprocessors(device: torch.device) -> int:
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
+
+
 class FusedDenoiser:
     """Calls like a `Denoiser`. For networks that treat values as an axis, in batches where `fits` says so."""
 
@@ -163,10 +176,11 @@ class FusedDenoiser:
     @staticmethod
     def fits(denoiser: Denoiser, context: Context) -> bool:
         config = denoiser.config
-        sizes = (config.dim, config.heads * config.head_dim, config.ffn_factor * config.dim)
-        powers = all(16 <= size <= most and size & (size - 1) == 0 for size, most in zip(sizes, LARGEST, strict=True))
+        dim, inner, wide = config.dim, config.heads * config.head_dim, config.ffn_factor * config.dim
+        powers = all(size >= 16 and size & (size - 1) == 0 for size in (dim, inner, wide))
+        matrices = denoiser.in_block.element_size() * dim * (4 * inner + 4 * wide)
         alike = context.domain is None and isinstance(context.bias, NeighbourLists | Mask)
-        return config.values == "axis" and powers and alike
+        return config.values == "axis" and powers and matrices <= SHARED_MEMORY and alike
 
     @torch.no_grad()
     def __call__(self, logits: Tensor, block: Tensor, context: Context) -> tuple[Tensor, Tensor]:
@@ -180,23 +194,25 @@ class FusedDenoiser:
         if not logits.numel():
             return mean, log_variance
         launch = {"count": count, "values": values, "tiles": tiles, "dim": dim, "inner": inner, "tile": self.tile}
-        launch |= {"num_warps": 8, "num_stages": 1}  # more stages or fewer warps spill registers
+        launch |= {"num_stages": 1}  # more spill registers
         first, base = self.layers[0], context.base
         _first_kernel[(rows * tiles,)](
             logits.contiguous(), block.contiguous(), base.contiguous(), context.features.contiguous(), self.chance,
             body.chance_in.bias, self.feature, self.denoiser.in_block, first.attention_norm.weight,
             first.attention_norm.bias, self.packed[0].qkv, h, qkv,
-            base_stride=count * dim if base.shape[0] > 1 else 0, features=VALUE_FEATURES, **launch,
+            base_stride=count * dim if base.shape[0] > 1 else 0, features=VALUE_FEATURES, num_warps=8, **launch,
         )  # fmt: skip
+        programs = min(rows * tiles, 2 * _multiprocessors(logits.device))
         for number, (layer, packed) in enumerate(zip(self.layers, self.packed, strict=True)):
             last = number + 1 == len(self.layers)
             norm = body.norm if last else self.layers[number + 1].attention_norm
             seen = attend(qkv, context.bias)
-            _layer_kernel[(rows * tiles,)](
+            _layer_kernel[(programs,)](
                 h, seen, packed.out, layer.attention_out.bias, layer.ffn_norm.weight, layer.ffn_norm.bias,
                 packed.feed_in, layer.ffn_in.bias, packed.pool, packed.back, layer.ffn_out.bias,
                 norm.weight, norm.bias, body.out.weight if last else self.packed[number + 1].qkv, body.out.bias,
                 qkv, mean, log_variance, scale=MEAN_SCALE, lowest=LOG_VARIANCE_RANGE[0],
-                highest=LOG_VARIANCE_RANGE[1], wide=config.ffn_factor * dim, last=last, **launch,
+                highest=LOG_VARIANCE_RANGE[1], wide=config.ffn_factor * dim, last=last, all_tiles=rows * tiles,
+                num_warps=4, **launch,
             )  # fmt: skip
         return mean, log_variance

@@ -23,149 +23,190 @@ import triton.language as tl
 from torch import Tensor
 
 LOG2_E = math.log2(math.e)
-CHUNKS = {"forward": 16, "backward": 8}  # neighbours that a program looks at in one go
+CHUNK = 8  # neighbours that a program looks at in one go
+SEVERAL = {"forward": 2, "backward": 1}  # variables of one program
 
 
 @triton.jit
-def _logits(q, k, heads: tl.constexpr, width: tl.constexpr):
-    """Inner products by head: (..., heads * width) twice -> (n, heads)."""
-    return tl.sum(tl.reshape(q * k, (q.shape[0], heads, width)), 2)
-
-
-@triton.jit
-def _spread(x, heads: tl.constexpr, width: tl.constexpr):
-    """A number per head for each of its coordinates: (n, heads) -> (n, heads * width)."""
-    wide = tl.broadcast_to(tl.expand_dims(x, 2), (x.shape[0], heads, width))
-    return tl.reshape(wide, (x.shape[0], heads * width))
+def _list(cell, here, starts_ptr, count, variables, edges):
+    """Where the list of neighbours of a variable begins and ends, and its group's first cell."""
+    place = (cell % count).to(tl.int32)
+    group = place // variables
+    at = place + group  # lists have one entry more than variables
+    start, end = tl.load(starts_ptr + at, mask=here, other=0), tl.load(starts_ptr + at + 1, mask=here, other=0)
+    before = group.to(tl.int64) * edges
+    return before + start, before + end, cell - place + group * variables
 
 
 @triton.jit
 def _forward_kernel(
     qkv_ptr, source_ptr, starts_ptr, bias_ptr, out_ptr, lse_ptr,
-    count, variables, edges, scale,
-    heads: tl.constexpr, width: tl.constexpr, biased: tl.constexpr, chunk: tl.constexpr,
+    cells, count, variables, edges, scale,
+    all_heads: tl.constexpr, width: tl.constexpr, biased: tl.constexpr, even_only: tl.constexpr,
+    chunk: tl.constexpr, several: tl.constexpr,
 ):  # fmt: skip
-    place, row = tl.program_id(0) % count, (tl.program_id(0) // count).to(tl.int64)
-    group = place // variables
-    inner: tl.constexpr = heads * width
-    c, h, e = tl.arange(0, inner), tl.arange(0, heads), tl.arange(0, chunk)
-    cells = row * count
-    own = (cells + place) * 3 * inner + c[None, :]
-    q = tl.load(qkv_ptr + own).to(tl.float32) * scale  # (1, heads * width)
+    """Slot s has every chunk-th neighbour of one variable, with a running softmax of its own: slots meet at the end."""
+    stride: tl.constexpr = 2 if even_only else 1
+    heads: tl.constexpr = all_heads // stride
+    inner: tl.constexpr = all_heads * width
+    s = tl.arange(0, several * chunk)
+    h = tl.arange(0, heads)
+    c = (h[:, None] * (stride * width) + tl.arange(0, width)[None, :])[None, :, :]  # (1, heads, width)
+    cell = tl.program_id(0).to(tl.int64) * several + s // chunk
+    alive = cell < cells
+    own, there = cell[:, None, None] * 3 * inner + c, alive[:, None, None]
+    q = tl.load(qkv_ptr + own, mask=there, other=0.0).to(tl.float32) * scale  # (slots, heads, width)
+    k = tl.load(qkv_ptr + own + inner, mask=there, other=0.0).to(tl.float32)
+    v = tl.load(qkv_ptr + own + 2 * inner, mask=there, other=0.0).to(tl.float32)
     # The variable itself comes first, without bias.
-    top = _logits(q, tl.load(qkv_ptr + own + inner).to(tl.float32), heads, width)  # (1, heads)
-    total = tl.full((1, heads), 1.0, tl.float32)
-    summed = tl.load(qkv_ptr + own + 2 * inner).to(tl.float32)
-    list_start = place + group  # lists have one entry more than variables
-    start, end = tl.load(starts_ptr + list_start), tl.load(starts_ptr + list_start + 1)
-    for first in range(start, end, chunk):
-        here = (first + e) < end
-        edge = group.to(tl.int64) * edges + first + e
-        j = group * variables + tl.load(source_ptr + edge, mask=here, other=0)
-        at = (cells + j)[:, None] * 3 * inner + c[None, :]
-        k = tl.load(qkv_ptr + at + inner, mask=here[:, None], other=0.0).to(tl.float32)
-        v = tl.load(qkv_ptr + at + 2 * inner, mask=here[:, None], other=0.0).to(tl.float32)
-        s = _logits(tl.broadcast_to(q, k.shape), k, heads, width)  # (chunk, heads)
+    is_own = (s % chunk == 0)[:, None]
+    top = tl.where(is_own, tl.sum(q * k, 2), -1e30)  # (slots, heads)
+    total = tl.where(is_own, 1.0, 0.0) + tl.zeros_like(top)
+    summed = tl.where(is_own[:, :, None], v, 0.0)
+    start, end, first = _list(cell, alive, starts_ptr, count, variables, edges)
+    for step in range(0, tl.max(end - start, 0), chunk):
+        edge = start + step + s % chunk
+        here = edge < end
+        at = (first + tl.load(source_ptr + edge, mask=here, other=0))[:, None, None] * 3 * inner + c
+        k = tl.load(qkv_ptr + at + inner, mask=here[:, None, None], other=0.0).to(tl.float32)
+        v = tl.load(qkv_ptr + at + 2 * inner, mask=here[:, None, None], other=0.0).to(tl.float32)
+        logit = tl.sum(q * k, 2)
         if biased:
-            s += tl.load(bias_ptr + edge[:, None] * heads + h[None, :], mask=here[:, None], other=0.0)
-        s = tl.where(here[:, None], s, float("-inf"))
-        new_top = tl.maximum(top, tl.max(s, 0)[None, :])
-        p = tl.exp2(s - new_top)
-        fade = tl.exp2(top - new_top)
-        total = total * fade + tl.sum(p, 0)[None, :]
-        summed = summed * _spread(fade, heads, width) + tl.sum(_spread(p, heads, width) * v, 0)[None, :]
+            logit += tl.load(bias_ptr + edge[:, None] * heads + h[None, :], mask=here[:, None], other=0.0)
+        logit = tl.where(here[:, None], logit, float("-inf"))
+        new_top = tl.maximum(top, logit)
+        p, fade = tl.exp2(logit - new_top), tl.exp2(top - new_top)
+        total = total * fade + p
+        summed = summed * fade[:, :, None] + p[:, :, None] * v
         top = new_top
-    cell = cells + place
-    tl.store(out_ptr + cell * inner + c[None, :], summed / _spread(total, heads, width))
-    tl.store(lse_ptr + cell * heads + h[None, :], top + tl.log2(total))
+    highest = tl.max(tl.reshape(top, (several, chunk, heads)), 1)  # (several, heads)
+    fade = tl.exp2(tl.reshape(top, (several, chunk, heads)) - highest[:, None, :])
+    total = tl.sum(tl.reshape(total, (several, chunk, heads)) * fade, 1)
+    summed = tl.sum(tl.reshape(summed, (several, chunk, heads, width)) * fade[:, :, :, None], 1)
+    cell = tl.program_id(0).to(tl.int64) * several + tl.arange(0, several)
+    alive = cell < cells
+    tl.store(out_ptr + cell[:, None, None] * inner + c, summed / total[:, :, None], mask=alive[:, None, None])
+    if even_only:  # the others see themselves
+        v = tl.load(qkv_ptr + cell[:, None, None] * 3 * inner + 2 * inner + width + c, mask=alive[:, None, None])
+        tl.store(out_ptr + cell[:, None, None] * inner + width + c, v, mask=alive[:, None, None])
+    else:
+        tl.store(lse_ptr + cell[:, None] * heads + h[None, :], highest + tl.log2(total), mask=alive[:, None])
 
 
 @triton.jit
 def _backward_kernel(
     qkv_ptr, source_ptr, starts_ptr, bias_ptr, dout_ptr, lse_ptr, delta_ptr, dqkv_ptr,
-    count, variables, edges, scale, natural_scale,
-    heads: tl.constexpr, width: tl.constexpr, biased: tl.constexpr, chunk: tl.constexpr,
+    cells, count, variables, edges, scale, natural_scale,
+    heads: tl.constexpr, width: tl.constexpr, biased: tl.constexpr, chunk: tl.constexpr, several: tl.constexpr,
 ):  # fmt: skip
-    place, row = tl.program_id(0) % count, (tl.program_id(0) // count).to(tl.int64)
-    group = place // variables
+    """Slots as in the forward kernel; each adds up its share of dq, dk and dv."""
+    s = tl.arange(0, several * chunk)
     inner: tl.constexpr = heads * width
-    c, h, e = tl.arange(0, inner), tl.arange(0, heads), tl.arange(0, chunk)
-    cells = row * count
-    own = (cells + place) * 3 * inner + c[None, :]
-    q = tl.load(qkv_ptr + own).to(tl.float32)
-    k = tl.load(qkv_ptr + own + inner).to(tl.float32)
-    v = tl.load(qkv_ptr + own + 2 * inner).to(tl.float32)
-    dout = tl.load(dout_ptr + (cells + place) * inner + c[None, :]).to(tl.float32)
-    lse = tl.load(lse_ptr + (cells + place) * heads + h[None, :])
-    delta = tl.load(delta_ptr + (cells + place) * heads + h[None, :])
-    own_p = tl.exp2(_logits(q, k, heads, width) * scale - lse)
-    own_ds = own_p * (_logits(dout, v, heads, width) - delta)
-    dq, dk = _spread(own_ds, heads, width) * k, _spread(own_ds, heads, width) * q
-    dv = _spread(own_p, heads, width) * dout
-    list_start = place + group  # lists have one entry more than variables
-    start, end = tl.load(starts_ptr + list_start), tl.load(starts_ptr + list_start + 1)
-    for first in range(start, end, chunk):
-        here = (first + e) < end
-        edge = group.to(tl.int64) * edges + first + e
-        j = group * variables + tl.load(source_ptr + edge, mask=here, other=0)
-        at, there = (cells + j)[:, None] * 3 * inner + c[None, :], here[:, None]
-        qj = tl.load(qkv_ptr + at, mask=there, other=0.0).to(tl.float32)
-        kj = tl.load(qkv_ptr + at + inner, mask=there, other=0.0).to(tl.float32)
-        vj = tl.load(qkv_ptr + at + 2 * inner, mask=there, other=0.0).to(tl.float32)
-        cell = cells + j
-        doutj = tl.load(dout_ptr + cell[:, None] * inner + c[None, :], mask=there, other=0.0).to(tl.float32)
-        lsej = tl.load(lse_ptr + cell[:, None] * heads + h[None, :], mask=there, other=0.0)
-        deltaj = tl.load(delta_ptr + cell[:, None] * heads + h[None, :], mask=there, other=0.0)
-        bias = tl.zeros((chunk, heads), tl.float32)
+    h = tl.arange(0, heads)
+    c = (h[:, None] * width + tl.arange(0, width)[None, :])[None, :, :]
+    cell = tl.program_id(0).to(tl.int64) * several + s // chunk
+    alive = cell < cells
+    own, there = cell[:, None, None] * 3 * inner + c, alive[:, None, None]
+    q = tl.load(qkv_ptr + own, mask=there, other=0.0).to(tl.float32)
+    k = tl.load(qkv_ptr + own + inner, mask=there, other=0.0).to(tl.float32)
+    v = tl.load(qkv_ptr + own + 2 * inner, mask=there, other=0.0).to(tl.float32)
+    dout = tl.load(dout_ptr + cell[:, None, None] * inner + c, mask=there, other=0.0).to(tl.float32)
+    lse = tl.load(lse_ptr + cell[:, None] * heads + h[None, :], mask=alive[:, None], other=0.0)
+    delta = tl.load(delta_ptr + cell[:, None] * heads + h[None, :], mask=alive[:, None], other=0.0)
+    p = tl.where((s % chunk == 0)[:, None], tl.exp2(tl.sum(q * k, 2) * scale - lse), 0.0)
+    ds = p * (tl.sum(dout * v, 2) - delta)
+    dq, dk, dv = ds[:, :, None] * k, ds[:, :, None] * q, p[:, :, None] * dout
+    start, end, first = _list(cell, alive, starts_ptr, count, variables, edges)
+    for step in range(0, tl.max(end - start, 0), chunk):
+        edge = start + step + s % chunk
+        here = edge < end
+        flat, wide = here[:, None], here[:, None, None]
+        other = first + tl.load(source_ptr + edge, mask=here, other=0)
+        at, by_head = other[:, None, None] * inner + c, other[:, None] * heads + h[None, :]
+        qj = tl.load(qkv_ptr + other[:, None, None] * 3 * inner + c, mask=wide, other=0.0).to(tl.float32)
+        kj = tl.load(qkv_ptr + other[:, None, None] * 3 * inner + c + inner, mask=wide, other=0.0).to(tl.float32)
+        vj = tl.load(qkv_ptr + other[:, None, None] * 3 * inner + c + 2 * inner, mask=wide, other=0.0).to(tl.float32)
+        doutj = tl.load(dout_ptr + at, mask=wide, other=0.0).to(tl.float32)
+        lsej = tl.load(lse_ptr + by_head, mask=flat, other=0.0)
+        deltaj = tl.load(delta_ptr + by_head, mask=flat, other=0.0)
+        bias = tl.zeros_like(lsej)
         if biased:
-            bias = tl.load(bias_ptr + edge[:, None] * heads + h[None, :], mask=there, other=0.0)
+            bias = tl.load(bias_ptr + edge[:, None] * heads + h[None, :], mask=flat, other=0.0)
         # The variable looks at j ...
-        p = tl.exp2(_logits(tl.broadcast_to(q, kj.shape), kj, heads, width) * scale + bias - lse)
-        ds = tl.where(there, p * (_logits(tl.broadcast_to(dout, vj.shape), vj, heads, width) - delta), 0.0)
-        dq += tl.sum(_spread(ds, heads, width) * kj, 0)[None, :]
+        p = tl.exp2(tl.sum(q * kj, 2) * scale + bias - lse)
+        ds = tl.where(flat, p * (tl.sum(dout * vj, 2) - delta), 0.0)
+        dq += ds[:, :, None] * kj
         # ... and j looks at the variable.
-        p = tl.exp2(_logits(qj, tl.broadcast_to(k, qj.shape), heads, width) * scale + bias - lsej)
-        p = tl.where(there, p, 0.0)
-        ds = p * (_logits(doutj, tl.broadcast_to(v, doutj.shape), heads, width) - deltaj)
-        dk += tl.sum(_spread(ds, heads, width) * qj, 0)[None, :]
-        dv += tl.sum(_spread(p, heads, width) * doutj, 0)[None, :]
-    tl.store(dqkv_ptr + own, dq * natural_scale)
-    tl.store(dqkv_ptr + own + inner, dk * natural_scale)
-    tl.store(dqkv_ptr + own + 2 * inner, dv)
+        p = tl.where(flat, tl.exp2(tl.sum(qj * k, 2) * scale + bias - lsej), 0.0)
+        ds = p * (tl.sum(doutj * v, 2) - deltaj)
+        dk += ds[:, :, None] * qj
+        dv += p[:, :, None] * doutj
+    cell = tl.program_id(0).to(tl.int64) * several + tl.arange(0, several)
+    into, there = dqkv_ptr + cell[:, None, None] * 3 * inner + c, (cell < cells)[:, None, None]
+    dq = tl.sum(tl.reshape(dq, (several, chunk, heads, width)), 1) * natural_scale
+    dk = tl.sum(tl.reshape(dk, (several, chunk, heads, width)), 1) * natural_scale
+    tl.store(into, dq, mask=there)
+    tl.store(into + inner, dk, mask=there)
+    tl.store(into + 2 * inner, tl.sum(tl.reshape(dv, (several, chunk, heads, width)), 1), mask=there)
 
 
-def _shapes(qkv: Tensor, source: Tensor, starts: Tensor, bias: Tensor | None) -> dict[str, Any]:
+@triton.jit
+def _delta_kernel(dout_ptr, out_ptr, delta_ptr, size, width: tl.constexpr, tile: tl.constexpr):
+    """dout . out of every head."""
+    at = tl.program_id(0).to(tl.int64) * tile + tl.arange(0, tile)
+    cells, here = at[:, None] * width + tl.arange(0, width)[None, :], (at < size)[:, None]
+    dout = tl.load(dout_ptr + cells, mask=here, other=0.0).to(tl.float32)
+    out = tl.load(out_ptr + cells, mask=here, other=0.0).to(tl.float32)
+    tl.store(delta_ptr + at, tl.sum(dout * out, 1), mask=at < size)
+
+
+def head_products(dout: Tensor, out: Tensor) -> Tensor:
+    """(..., heads, d) twice -> (..., heads), in one pass."""
+    delta = torch.empty(dout.shape[:-1], device=dout.device)
+    if size := delta.numel():
+        _delta_kernel[(-(-size // 256),)](dout, out, delta, size, width=dout.shape[-1], tile=256)
+    return delta
+
+
+def _shapes(qkv: Tensor, source: Tensor, starts: Tensor, bias: Tensor | None, several: int) -> dict[str, Any]:
     """What both kernels are told about their arrays."""
-    _, count, _, heads, width = qkv.shape
+    rows, count, _, _, width = qkv.shape
     return {
+        "cells": rows * count,
         "count": count,
         "variables": starts.shape[1] - 1,
         "edges": source.shape[1],
         "scale": LOG2_E / math.sqrt(width),
-        "heads": heads,
         "width": width,
         "biased": bias is not None,
-        "num_warps": 1,
+        "chunk": CHUNK,
+        "several": several,
+        "num_warps": several,
     }
 
 
 @torch.library.custom_op("blogdit::neighbour_attention", mutates_args=())
-def neighbour_attention(qkv: Tensor, source: Tensor, starts: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
+def neighbour_attention(
+    qkv: Tensor, source: Tensor, starts: Tensor, bias: Tensor | None, even_only: bool
+) -> tuple[Tensor, Tensor]:
     """qkv (R, M, 3, heads, d), contiguous; source (G, E) and starts (G, N + 1) int32: the neighbours of variable i of
     group g are source[g, starts[g, i] : starts[g, i + 1]], numbered within the group; bias (G, E, heads) float32, in
-    units of ln 2. Returns the output (R, M, heads, d) and, for the backward pass, log2 of the sums, (R, M, heads)."""
+    units of ln 2. Returns the output (R, M, heads, d) and, for the backward pass, log2 of the sums, (R, M, heads);
+    there is none with `even_only`, where odd heads see nothing but the variable itself."""
     rows, count, _, heads, width = qkv.shape
     out = qkv.new_empty(rows, count, heads, width)
     lse = qkv.new_empty(rows, count, heads, dtype=torch.float32)
     if out.numel():
-        _forward_kernel[(rows * count,)](
-            qkv, source, starts, bias, out, lse, chunk=CHUNKS["forward"], **_shapes(qkv, source, starts, bias)
-        )
+        several = SEVERAL["forward"]
+        _forward_kernel[(-(-rows * count // several),)](
+            qkv, source, starts, bias, out, lse,
+            all_heads=heads, even_only=even_only, **_shapes(qkv, source, starts, bias, several),
+        )  # fmt: skip
     return out, lse
 
 
 @neighbour_attention.register_fake
-def _(qkv: Tensor, source: Tensor, starts: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
+def _(qkv: Tensor, source: Tensor, starts: Tensor, bias: Tensor | None, even_only: bool) -> tuple[Tensor, Tensor]:
     rows, count, _, heads, width = qkv.shape
     return qkv.new_empty(rows, count, heads, width), qkv.new_empty(rows, count, heads, dtype=torch.float32)
 
@@ -175,12 +216,12 @@ def _backward(
     qkv: Tensor, source: Tensor, starts: Tensor, bias: Tensor | None, out: Tensor, lse: Tensor, dout: Tensor
 ) -> Tensor:
     dout = dout.contiguous()
-    delta = (dout.float() * out.float()).sum(-1)
-    dqkv, (rows, count) = torch.empty_like(qkv), qkv.shape[:2]
+    delta = head_products(dout, out)
+    dqkv, (rows, count, _, heads, _), several = torch.empty_like(qkv), qkv.shape, SEVERAL["backward"]
     if qkv.numel():
-        _backward_kernel[(rows * count,)](
-            qkv, source, starts, bias, dout, lse, delta, dqkv,
-            natural_scale=1 / math.sqrt(qkv.shape[-1]), chunk=CHUNKS["backward"], **_shapes(qkv, source, starts, bias),
+        _backward_kernel[(-(-rows * count // several),)](
+            qkv, source, starts, bias, dout, lse, delta, dqkv, natural_scale=1 / math.sqrt(qkv.shape[-1]),
+            heads=heads, **_shapes(qkv, source, starts, bias, several),
         )  # fmt: skip
     return dqkv
 
@@ -193,11 +234,13 @@ def _(
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    ctx.save_for_backward(*inputs, *output)
+    *tensors, even_only = inputs
+    assert not even_only, "even_only has no backward pass"
+    ctx.save_for_backward(*tensors, *output)
 
 
 def _gradient(ctx: Any, dout: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-    return _backward(*ctx.saved_tensors, dout), None, None, None
+    return _backward(*ctx.saved_tensors, dout), None, None, None, None
 
 
 neighbour_attention.register_autograd(_gradient, setup_context=_save)

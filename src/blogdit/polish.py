@@ -155,8 +155,7 @@ def polish(instance: Instance, values: IntArray, max_moves: int | None = None) -
     while tried and moves > 0:
         tried = False
         for variable, value in here.sideways(here.pairs.slack).tolist():
-            own = here.costs[variable, here.x[variable]]
-            if here.x[variable] != value and here.costs[variable, value] <= own + here.pairs.slack:
-                if here.eject(variable, value):
-                    moves, tried = here.downhill(moves - 1), True
+            rise = here.costs[variable, value] - here.costs[variable, here.x[variable]]
+            if here.x[variable] != value and rise <= here.pairs.slack and here.eject(variable, value):
+                moves, tried = here.downhill(moves - 1), True
     return here.x
