@@ -20,16 +20,16 @@ TYPES = {
     **{"block_ptr": "*i1", "size": "i64", "cells": "i64", "base_stride": "i64"},
     **SIZES,
 }
-ATTENTION = {"width": 16, "chunk": kernels.CHUNK}
-FORWARD = {**ATTENTION, "all_heads": 4, "several": kernels.SEVERAL["forward"]}
+FORWARD = {"width": 16, "all_heads": 4, "chunk": kernels.CHUNKS["forward"]}
+BACKWARD = {"width": 16, "heads": 4, "chunk": kernels.CHUNKS["backward"], "several": 2}
 NETWORK = {"dim": 64, "inner": 64, "tile": 64}
 MASKED = {"heads": 4, "width": 16, "block": 128}
 CASES = [
     (dense_kernels._forward_kernel, MASKED, {"mask_ptr": "*u8"}),
     (dense_kernels._backward_kernel, MASKED, {"mask_ptr": "*u8"}),
-    (kernels._forward_kernel, {**FORWARD, "biased": True, "even_only": False}, {}),
-    (kernels._forward_kernel, {**FORWARD, "biased": False, "even_only": True}, {}),
-    (kernels._backward_kernel, {**ATTENTION, "heads": 4, "biased": True, "several": kernels.SEVERAL["backward"]}, {}),
+    (kernels._forward_kernel, {**FORWARD, "biased": True, "even_only": False, "several": 1}, {}),
+    (kernels._forward_kernel, {**FORWARD, "biased": False, "even_only": True, "several": 2}, {}),
+    (kernels._backward_kernel, {**BACKWARD, "biased": True}, {}),
     (kernels._delta_kernel, {"width": 16, "tile": 256}, {}),
     (kernels._noise_kernel, {"normal": True, "chunk": 1024}, {"out_ptr": FLOAT}),
     (fused._first_kernel, {**NETWORK, "features": 4}, {}),

@@ -135,12 +135,13 @@ def codes(batch: Batch, dim: int = 16, seed: int = 0) -> torch.Tensor:
 
 
 def small_denoiser(seed: int = 0, **settings) -> Denoiser:
-    """A network with large random weights everywhere, so that every input matters to the output."""
+    """A network with large random weights wherever it learns, so that every input matters to the output."""
     model = Denoiser(DenoiserConfig(**{"dim": 16, "heads": 2, "head_dim": 8, "layers": 2, **settings}))
     draws = generator(seed)
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=draws) * 0.4)
+            weights = torch.randn(parameter.shape, generator=draws) * 0.4
+            parameter.copy_(weights if parameter.requires_grad else parameter)
     return model.eval()
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from blogdit.attention import neighbour_lists
+from blogdit.attention import neighbour_bias, neighbour_lists
 from blogdit.batch import collate
 from blogdit.csp import Instance
 from blogdit.denoiser import Denoiser
@@ -61,7 +61,8 @@ def test_what_it_does_not_fit():
         return model.context(batch)._replace(bias=lists)
 
     assert FusedDenoiser.fits(model, context(batch, model))
-    assert not FusedDenoiser.fits(model, model.context(batch))
+    plain = model.context(batch)._replace(bias=neighbour_bias(batch, model.relation_weights))
+    assert not FusedDenoiser.fits(model, plain)
     assert not FusedDenoiser.fits(model, context(mixed, model))
     assert not FusedDenoiser.fits(Denoiser(DenoiserConfig(dim=48, heads=2, head_dim=8)), context(batch, model))
     assert not FusedDenoiser.fits(Denoiser(DenoiserConfig(dim=16, values="codes")), context(batch, model))

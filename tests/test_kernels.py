@@ -74,7 +74,8 @@ def test_unweighted_graphs_need_half_of_the_signed_heads():
         half = neighbour_lists(batch, weights, True)
         weighted = collate(generate("maxcut", 2, seed=4, vertices="5-12", weights="signs")).to(DEVICE)
         assert not neighbour_lists(weighted, weights, True).even_only
-    assert half.even_only and half.bias is None
+    assert half.even_only
+    assert half.bias is None
     assert not whole.even_only
     torch.testing.assert_close(attend(qkv, half), attend(qkv, whole), rtol=1e-5, atol=2e-6)
 

@@ -101,7 +101,6 @@ def _shapes(qkv: Tensor, mask: Tensor) -> dict[str, Any]:
         "heads": heads,
         "width": width,
         "block": max(16, triton.next_power_of_2(variables)),
-        "num_warps": 4 if variables <= 64 else 8,
     }
 
 
@@ -113,7 +112,7 @@ def masked_attention(qkv: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     out = qkv.new_empty(rows, count, heads, width)
     lse = qkv.new_empty(rows, count, heads, dtype=torch.float32)
     if out.numel():
-        _forward_kernel[(rows * mask.shape[0],)](qkv, mask, out, lse, **_shapes(qkv, mask))
+        _forward_kernel[(rows * mask.shape[0],)](qkv, mask, out, lse, num_warps=4, **_shapes(qkv, mask))
     return out, lse
 
 
@@ -129,8 +128,9 @@ def _backward(qkv: Tensor, mask: Tensor, out: Tensor, lse: Tensor, dout: Tensor)
     dqkv, (rows, _, _, _, width) = torch.empty_like(qkv), qkv.shape
     if qkv.numel():
         _backward_kernel[(rows * mask.shape[0],)](
-            qkv, mask, out, dout, lse, dqkv, natural_scale=1 / math.sqrt(width), **_shapes(qkv, mask)
-        )
+            qkv, mask, out, dout, lse, dqkv, natural_scale=1 / math.sqrt(width),
+            num_warps=4 if mask.shape[1] <= 64 else 8, **_shapes(qkv, mask),
+        )  # fmt: skip
     return dqkv
 
 

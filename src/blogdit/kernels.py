@@ -23,8 +23,7 @@ import triton.language as tl
 from torch import Tensor
 
 LOG2_E = math.log2(math.e)
-CHUNK = 8  # neighbours that a program looks at in one go
-SEVERAL = {"forward": 2, "backward": 1}  # variables of one program
+CHUNKS = {"forward": 4, "backward": 2}  # neighbours of a variable that a program looks at in one go
 
 
 @triton.jit
@@ -168,8 +167,8 @@ def head_products(dout: Tensor, out: Tensor) -> Tensor:
     return delta
 
 
-def _shapes(qkv: Tensor, source: Tensor, starts: Tensor, bias: Tensor | None, several: int) -> dict[str, Any]:
-    """What both kernels are told about their arrays."""
+def _shapes(qkv: Tensor, source: Tensor, starts: Tensor, bias: Tensor | None) -> dict[str, Any]:
+    """What both kernels are told about their arrays. A program is one warp: sums within it need no shared memory."""
     rows, count, _, _, width = qkv.shape
     return {
         "cells": rows * count,
@@ -179,9 +178,7 @@ def _shapes(qkv: Tensor, source: Tensor, starts: Tensor, bias: Tensor | None, se
         "scale": LOG2_E / math.sqrt(width),
         "width": width,
         "biased": bias is not None,
-        "chunk": CHUNK,
-        "several": several,
-        "num_warps": several,
+        "num_warps": 1,
     }
 
 
@@ -197,10 +194,10 @@ def neighbour_attention(
     out = qkv.new_empty(rows, count, heads, width)
     lse = qkv.new_empty(rows, count, heads, dtype=torch.float32)
     if out.numel():
-        several = SEVERAL["forward"]
+        several = 2 if even_only else 1
         _forward_kernel[(-(-rows * count // several),)](
-            qkv, source, starts, bias, out, lse,
-            all_heads=heads, even_only=even_only, **_shapes(qkv, source, starts, bias, several),
+            qkv, source, starts, bias, out, lse, all_heads=heads, even_only=even_only, several=several,
+            chunk=CHUNKS["forward"], **_shapes(qkv, source, starts, bias),
         )  # fmt: skip
     return out, lse
 
@@ -217,11 +214,11 @@ def _backward(
 ) -> Tensor:
     dout = dout.contiguous()
     delta = head_products(dout, out)
-    dqkv, (rows, count, _, heads, _), several = torch.empty_like(qkv), qkv.shape, SEVERAL["backward"]
+    dqkv, (rows, count, _, heads, width), several = torch.empty_like(qkv), qkv.shape, 2
     if qkv.numel():
         _backward_kernel[(-(-rows * count // several),)](
-            qkv, source, starts, bias, dout, lse, delta, dqkv, natural_scale=1 / math.sqrt(qkv.shape[-1]),
-            heads=heads, **_shapes(qkv, source, starts, bias, several),
+            qkv, source, starts, bias, dout, lse, delta, dqkv, natural_scale=1 / math.sqrt(width), heads=heads,
+            several=several, chunk=CHUNKS["backward"], **_shapes(qkv, source, starts, bias),
         )  # fmt: skip
     return dqkv
 
