@@ -95,8 +95,12 @@ def training(device: str) -> None:
     trainer = Trainer(made, Data(boards, boards[:8]), Budget(updates=10**6), device=device)
 
     def updates(count: int) -> None:
-        for _ in range(count):
-            trainer.update()
+        """As a run does: the host reads an update while the device works on the next one."""
+        pending = trainer._enqueue()
+        for _ in range(count - 1):
+            previous, pending = pending, trainer._enqueue()
+            trainer._read(previous)
+        trainer._read(pending)
 
     updates(4)
     found = rate(updates, device)

@@ -100,6 +100,19 @@ def test_the_log_is_never_lost(tmp_path, monkeypatch):
     assert log_of(tmp_path)[3]["loss"] is None
 
 
+def test_who_stops_listening_finds_every_update_in_the_log(tmp_path):
+    """The loop is one update ahead of what it tells; a caller that goes away loses none of them."""
+    run = trainer(20)
+    told = []
+    for record in (records := run.run(tmp_path)):
+        told.append(record["update"])
+        if len(told) == 5:
+            break
+    records.close()
+    assert told == [1, 2, 3, 4, 5]
+    assert [record["update"] for record in log_of(tmp_path)] == list(range(1, run.progress.updates + 1))
+
+
 def test_a_run_can_pause(tmp_path):
     """`pause_after` ends a stretch early with everything saved; the next one finishes the budget."""
     chosen = recipe("sudoku", TINY)

@@ -89,6 +89,16 @@ class Chains:
 
 
 @dataclass
+class Enqueued:
+    """An update that the device may still be working on."""
+
+    update: int
+    names: tuple[str, ...]
+    numbers: Tensor
+    rates: dict[str, float]  # what the host knows of it
+
+
+@dataclass
 class Progress:
     """What a run has done so far; JSON in the state file."""
 
@@ -226,6 +236,10 @@ class Trainer:
 
     def update(self) -> dict[str, float]:
         """One gradient step; returns the log record's numbers."""
+        return self._read(self._enqueue())
+
+    def _enqueue(self) -> Enqueued:
+        """Give the device the work of one update. Whether the step is finite, the device decides by itself."""
         recipe, config, done = self.recipe, self.recipe.training, self.progress
         spent = self.budget.spent(done.updates, done.seconds)
         rate, tau = learning_rate(recipe, done.updates, spent), temperature(recipe, spent)
@@ -237,22 +251,42 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.parameters, config.clip, foreach=True)
-        whole = torch.stack([*terms.values(), norm])
+        numbers = torch.stack([*terms.values(), norm])
         if self.world > 1:  # means over the whole batch, and one decision for all about a step that is not finite
-            distributed.all_reduce(whole)
-            whole = whole / self.world
-        numbers = whole.tolist()  # the one moment when the host waits for the device
-        record = dict(zip([*terms, "gradient_norm"], numbers, strict=True)) | {"tau": tau, "learning_rate": rate}
-        if math.isfinite(record["loss"]) and math.isfinite(record["gradient_norm"]):
-            for group in self.optimizer.param_groups:
-                group["lr"] = rate
-            self.optimizer.step()
-            self._update_average()
-            self.chains.logits, self.chains.age = logits, self.chains.age + config.unroll
-            self.consecutive_bad = 0
-        else:
-            self._skip_bad_step(record)
+            distributed.all_reduce(numbers)
+            numbers = numbers / self.world
+        finite = torch.isfinite(numbers[0] + numbers[-1])  # loss and norm
+        self._step(finite, rate)
+        # After a step that is not finite, all chains begin again: their logits may hold the NaN.
+        self.chains.age = torch.where(finite, self.chains.age + config.unroll, config.horizon)
+        self.chains.logits = logits
         done.updates += 1
+        return Enqueued(done.updates, (*terms, "gradient_norm"), numbers, {"tau": tau, "learning_rate": rate})
+
+    def _step(self, finite: Tensor, rate: float) -> None:
+        """Change the weights, unless the step is not finite."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        if self.device.type == "cuda":  # the fused optimiser skips the step without asking the host
+            self.optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
+        elif not finite:
+            return
+        self.optimizer.step()
+        self._update_average()
+
+    def _read(self, enqueued: Enqueued) -> dict[str, float]:
+        """Wait for an update; returns the log record's numbers."""
+        record = dict(zip(enqueued.names, enqueued.numbers.tolist(), strict=True)) | enqueued.rates
+        if math.isfinite(record["loss"]) and math.isfinite(record["gradient_norm"]):
+            self.consecutive_bad = 0
+            return record
+        self.progress.bad_steps += 1
+        self.consecutive_bad += 1
+        if self.consecutive_bad >= MAX_BAD_STEPS:
+            raise InputError(
+                f"training diverged: {MAX_BAD_STEPS} updates in a row without a finite loss "
+                f"(last loss {record['loss']}, gradient norm {record['gradient_norm']}); lower learning_rate or clip"
+            )
         return record
 
     @torch.no_grad()
@@ -261,17 +295,6 @@ class Trainer:
         keep = min(self.recipe.training.ema, (1 + self.progress.updates) / (10 + self.progress.updates))
         names, weights = zip(*self.denoiser.state_dict().items(), strict=True)
         torch._foreach_lerp_([self.average[name] for name in names], list(weights), 1 - keep)
-
-    def _skip_bad_step(self, record: dict[str, float]) -> None:
-        """Leave the weights alone and begin all chains again, since their logits may hold the NaN."""
-        self.progress.bad_steps += 1
-        self.consecutive_bad += 1
-        self.chains.age.fill_(self.recipe.training.horizon)
-        if self.consecutive_bad >= MAX_BAD_STEPS:
-            raise InputError(
-                f"training diverged: {MAX_BAD_STEPS} updates in a row without a finite loss "
-                f"(last loss {record['loss']}, gradient norm {record['gradient_norm']}); lower learning_rate or clip"
-            )
 
     # -- the loop --------------------------------------------------------------------------------------------------
 
@@ -283,22 +306,39 @@ class Trainer:
         """
         began, before, saved = time.monotonic(), self.progress.seconds, 0.0
         with runlog.Log(out, self.progress.updates, enabled=self.rank == 0) as log:
-            while self._spent() < 1:
-                record: dict[str, Any] = {"update": self.progress.updates + 1, **self.update()}
-                elapsed = self._agreed(time.monotonic() - began)
-                self.progress.seconds = before + elapsed
-                record |= {"seconds": round(self.progress.seconds, 3), "bad_steps": self.progress.bad_steps}
-                paused = pause_after is not None and elapsed > 60 * pause_after
-                ending = self._spent() >= 1 or paused
-                if ending or self.progress.updates % self.recipe.training.validate_every == 0:
-                    record |= self._validate(out)
-                log.write(record)
-                if ending or elapsed - saved > save_every or self.progress.updates == 1:
-                    self.save(out)
-                    saved = elapsed
-                yield record
-                if paused:
-                    return
+            pending: Enqueued | None = None  # the host reads an update while the device works on the next one
+            try:
+                while self._spent() < 1:
+                    previous, pending = pending, self._enqueue()
+                    elapsed = self._agreed(time.monotonic() - began)
+                    self.progress.seconds = before + elapsed
+                    pending.rates["seconds"] = round(self.progress.seconds, 3)
+                    if previous is not None:
+                        record = self._record(previous)
+                        log.write(record)
+                        yield record
+                    paused = pause_after is not None and elapsed > 60 * pause_after
+                    ending = self._spent() >= 1 or paused
+                    validating = ending or self.progress.updates % self.recipe.training.validate_every == 0
+                    saving = ending or elapsed - saved > save_every or self.progress.updates == 1
+                    if validating or saving:  # nothing may be under way then
+                        record, pending = self._record(pending), None
+                        record |= self._validate(out) if validating else {}
+                        log.write(record)
+                        if saving:
+                            self.save(out)
+                            saved = elapsed
+                        yield record
+                    if paused:
+                        return
+            except GeneratorExit:  # who stops listening still finds every update in the log
+                if pending is not None:
+                    log.write(self._record(pending))
+                raise
+
+    def _record(self, enqueued: Enqueued) -> dict[str, Any]:
+        numbers = self._read(enqueued)
+        return {"update": enqueued.update, **numbers, "bad_steps": self.progress.bad_steps}
 
     def _spent(self) -> float:
         return self.budget.spent(self.progress.updates, self.progress.seconds)

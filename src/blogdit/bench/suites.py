@@ -68,7 +68,7 @@ MIS = (
 )
 MAXCUT = {
     name: Case(name, f"gset-{split}", "gap", seconds=180, stretch=True, chains=20)
-    for name, split in (("800", "800"), ("1K", "1k"), ("2K", "2k"), (">=3K", "3k"))
+    for name, split in (("800", "800"), ("1K", "1k"), ("2K", "2k"), (">=3K", "3k"), ("+1/-1", "signs"))
 }
 MAXCUT_800 = Case("MaxCut 800", "gset-800", "gap", seconds=180, stretch=True, chains=20)
 MAXCUT_2K = Case("MaxCut 2K", "gset-2k", "gap", seconds=180, stretch=True, chains=20)
