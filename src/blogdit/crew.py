@@ -11,6 +11,7 @@ import time
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -25,6 +26,7 @@ from blogdit.csp import Instance
 from blogdit.denoiser import CodeBank
 from blogdit.network import Context
 from blogdit.noise import StreamNoise
+from blogdit.walk import can_walk
 
 TOLERANCE = 1e-6  # energies closer than this are equal: sums of real weights depend on the order of addition
 CODE_SETS = 61  # a step draws three times from the noise, so its count modulo a prime runs through all sets
@@ -46,6 +48,11 @@ class Job:
 
     def __post_init__(self) -> None:
         self.shape = shape_of(self.instance)
+
+    @cached_property
+    def walks(self) -> bool:
+        """Whether a walk can follow its last step."""
+        return can_walk(self.instance, self.shape[0])
 
 
 def instance_key(instance: Instance, seed: int) -> int:

@@ -21,7 +21,7 @@ def can_polish(instance: Instance) -> bool:
     return instance.objective is not None and pairs_only
 
 
-class _Pairs:
+class Pairs:
     """Energy terms on pairs, listed by variable: those of i are rows starts[i]:starts[i + 1]."""
 
     def __init__(self, instance: Instance):
@@ -34,8 +34,8 @@ class _Pairs:
             np.add.at(gains, objective.differ[:, column], np.abs(objective.differ_weights))
             np.add.at(gains, objective.pairwise[:, column], np.abs(objective.pairwise_weights))
         most = float(gains.max(initial=1.0))
-        penalty = 1.01 * most if instance.constraints else 1.0
-        self.slack = 0.011 * most  # what it costs to break one constraint for the largest gain, and no more
+        penalty = (1 + 1 / 64) * most if instance.constraints else 1.0  # sums of it have no rounding errors
+        self.slack = most / 60  # what it costs to break one constraint for the largest gain, and a little more
         # (i, j, a, b, weight): costs weight where x_i = a and x_j = b; a = -1: where x_i = x_j
         rows: list[tuple[IntArray, IntArray, FloatArray]] = []
 
@@ -94,7 +94,7 @@ class _Descent:
     """An assignment, the costs of its variables, and the moves that lead downhill from it."""
 
     def __init__(self, instance: Instance, values: IntArray):
-        self.pairs, self.x = _Pairs(instance), np.array(values, np.int64)
+        self.pairs, self.x = Pairs(instance), np.array(values, np.int64)
         self.costs = self.pairs.costs(self.x)
         everyone = np.arange(instance.size)
         self.best = self.costs.argmin(1)

@@ -30,11 +30,13 @@ from blogdit.polish import can_polish, polish
 from blogdit.result import Result
 from blogdit.solving import Finished, SolveOptions, Step
 from blogdit.stepping import Stepped, Stepper
+from blogdit.walk import walk
 
 # Values of all variables and chains on the device at a time, where no batch size is given: enough to keep it busy,
 # few enough that a step stays short.
 PLACES = {"cpu": 1 << 14, "cuda": 1 << 20}
 MOST_PLACES = 1024  # instances
+WALK_SHARE = 0.05  # of a time limit, for the walk after the last step
 LOOK_EVERY = {"cpu": 1, "cuda": 16}  # steps; a look at the device makes it wait
 
 
@@ -103,9 +105,11 @@ class Solver:
         self.cut_short = not self.stopping and (bool(waiting) or next(source, None) is not None)
         if self.crew is not None:
             crew, self.crew = self.crew, None
-            for place, job in enumerate(crew.jobs):
-                if not job.answered:
-                    yield Finished(job.index, self._result(crew, place), complete=not self.stopping)
+            left = [place for place, job in enumerate(crew.jobs) if not job.answered]
+            walked = {} if self.stopping else self._walk(crew, left)
+            for place in left:
+                result = self._result(crew, place, walked.get(place))
+                yield Finished(crew.jobs[place].index, result, complete=not self.stopping)
 
     def incumbent(self) -> float | None:
         """The best objective so far of the first instance on the device."""
@@ -202,12 +206,14 @@ class Solver:
         """Instances that are done get their result at once."""
         assert self.crew is not None
         crew, done = self.crew, self._done(self.crew)
-        for place, job in enumerate(crew.jobs):
-            if done[place] and not job.answered:
-                job.answered = True
-                result = self._result(crew, place)
-                self.steps_done -= job.steps - result.steps  # those after it was solved do not count
-                yield Finished(job.index, result)
+        leaving = [place for place, job in enumerate(crew.jobs) if done[place] and not job.answered]
+        walked = self._walk(crew, leaving)
+        for place in leaving:
+            job = crew.jobs[place]
+            job.answered = True
+            result = self._result(crew, place, walked.get(place))
+            self.steps_done -= job.steps - result.steps  # those after it was solved do not count
+            yield Finished(job.index, result)
 
     def _shrink(self, waiting: deque[Job]) -> None:
         """Out of device memory: everybody starts again, in batches of half the size."""
@@ -294,22 +300,45 @@ class Solver:
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
+    @property
+    def _sampling_share(self) -> float:
+        """Of the time, what is left to the chains: the walk at the end gets the rest."""
+        jobs = [] if self.crew is None else self.crew.jobs
+        return 1 - WALK_SHARE if self.options.polish and any(job.walks for job in jobs) else 1.0
+
     def out_of_time(self) -> bool:
         total = self.options.total_time
-        return total is not None and time.monotonic() - self.started >= total
+        return total is not None and time.monotonic() - self.started >= total * self._sampling_share
 
     def _done(self, crew: Crew) -> list[bool]:
         """Which instances have an answer that is good enough, or have spent their budget."""
         reached = crew.reached.tolist()  # waits for the device: the clock comes after it
         options, everyone, now = self.options, self.out_of_time(), time.monotonic()
-        done = []
+        share, done = self._sampling_share, []
         for job, enough in zip(crew.jobs, reached, strict=True):
-            late = options.time_limit is not None and now - job.entered >= options.time_limit
+            late = options.time_limit is not None and now - job.entered >= options.time_limit * share
             late |= options.steps is not None and job.steps >= options.steps
             done.append(everyone or enough or late)
         return done
 
-    def _result(self, crew: Crew, place: int) -> Result:
+    def _walk(self, crew: Crew, places: list[int]) -> dict[int, IntArray]:
+        """A walk from where the chains of instances are and from the best they have seen, in the time that is left."""
+        reached = crew.reached.tolist()
+        places = [place for place in places if crew.jobs[place].walks and not reached[place]]
+        if not places or not self.options.polish:
+            return {}
+        index = torch.tensor(places, device=self.device)
+        now = crew.batch.per_instance(decode(crew.logits, crew.batch))[:, index]
+        starts = torch.cat([now, crew.best_valid[None, index], crew.best_values[None, index]])
+        jobs, clock = [crew.jobs[place] for place in places], time.monotonic()
+        left = [math.inf if self.options.total_time is None else self.options.total_time - (clock - self.started)]
+        if self.options.time_limit is not None:
+            left += [self.options.time_limit - (clock - job.entered) for job in jobs]
+        seconds = None if math.isinf(min(left)) else max(min(left), 0.0)
+        lowest = walk([job.instance for job in jobs], starts, crew.batch.values, seconds).cpu().numpy()
+        return {place: values[: job.instance.size] for place, job, values in zip(places, jobs, lowest, strict=True)}
+
+    def _result(self, crew: Crew, place: int, walked: IntArray | None = None) -> Result:
         """The best answer of an instance, checked; with an objective, polished if that was asked for."""
         job = crew.jobs[place]
         instance, goal = job.instance, job.instance.objective
@@ -325,7 +354,7 @@ class Solver:
         raw = result(valid)
         if not (self.options.polish and can_polish(instance)):
             return raw if raw.verdict.satisfied else result(closest)
-        starts = [valid, closest] if raw.verdict.satisfied else [closest]
+        starts = ([valid] if raw.verdict.satisfied else []) + ([closest] if walked is None else [closest, walked])
         raw_objective = raw.objective if raw.verdict.satisfied else None
         best = result(polish(instance, starts[0]), raw_objective)
         for start in starts[1:]:

@@ -1,0 +1,181 @@
+"""Tabu search of many chains at the same time, for problems made of pairs (MaxCut, independent set, ...).
+
+Every chain changes one variable per move: the one that lowers its energy most or, in a local optimum, raises it least.
+A variable that was changed rests for some moves, so that the walk does not fall back, unless that leads below all that
+the chain has seen. All tensors stay on the device of the start.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from blogdit.constraints import Conflict, NotEqual
+from blogdit.csp import Instance
+from blogdit.polish import Pairs, can_polish
+
+MOVES = {"cpu": 4, "cuda": 16}  # for each variable
+MOST_WORK = {"cpu": 10**9, "cuda": 10**11}  # moves times values that a move looks at: seconds for an instance
+LARGEST = 1 << 24  # entries of the table of neighbours of an instance that walks
+TOGETHER = 1 << 27  # entries of all tables on the device
+NEVER = 1e9  # what a value costs that a variable cannot take
+
+
+class Terms(NamedTuple):
+    """Energy terms by instance and variable, (B, N, D): weight w if the variable has value `own` and `other` has
+    `theirs`; own = -1: if both have the same. Padding has weight 0."""
+
+    other: Tensor
+    own: Tensor
+    theirs: Tensor
+    weight: Tensor
+
+
+def table_size(instance: Instance, variables: int) -> int:
+    """Entries of the table of neighbours of an instance padded to `variables`."""
+    goal = instance.objective
+    assert goal is not None
+    ends = [goal.differ[:, :2], goal.pairwise[:, :2]]
+    ends += [group.pairs for group in instance.constraints if isinstance(group, NotEqual | Conflict)]
+    degree = np.bincount(np.concatenate([pair.reshape(-1) for pair in ends]), minlength=1).max()
+    return variables * max(int(degree), 1)
+
+
+def can_walk(instance: Instance, variables: int) -> bool:
+    """Not where a few variables with very many neighbours make the table large."""
+    return can_polish(instance) and table_size(instance, variables) <= LARGEST
+
+
+def _tables(pairs: Sequence[Pairs], variables: int, device: torch.device) -> Terms:
+    deepest = max(int(np.diff(one.starts).max(initial=0)) for one in pairs)
+    shape = (len(pairs), variables, max(deepest, 1))
+    other, own, theirs = np.zeros(shape, np.int32), np.zeros(shape, np.int16), np.zeros(shape, np.int16)
+    weight = np.zeros(shape, np.float32)
+    for place, one in enumerate(pairs):
+        slot = np.arange(len(one.owner)) - one.starts[one.owner]
+        other[place, one.owner, slot], weight[place, one.owner, slot] = one.other, one.weights
+        own[place, one.owner, slot], theirs[place, one.owner, slot] = one.values.T
+    return Terms(*(torch.from_numpy(table).to(device) for table in (other, own, theirs, weight)))
+
+
+def _alone(pairs: Sequence[Pairs], variables: int, width: int) -> Tensor:
+    """What each value costs by itself, (B, N, width). Padding stays at value 0."""
+    costs = np.full((len(pairs), variables, width), NEVER, np.float32)
+    costs[:, :, 0] = 0.0
+    for place, one in enumerate(pairs):
+        size, own = one.unary.shape
+        costs[place, :size] = NEVER
+        costs[place, :size, :own] = np.minimum(one.unary, NEVER)
+    return torch.from_numpy(costs)
+
+
+class Walk:
+    """Chains (C, B, N) on instances of one shape, flattened to rows (C * B, N)."""
+
+    def __init__(self, instances: Sequence[Instance], values: Tensor, width: int):
+        self.chains, self.size, self.variables = values.shape
+        self.width, device = width, values.device
+        pairs = [Pairs(instance) for instance in instances]
+        self.terms = _tables(pairs, self.variables, device)
+        sizes = torch.tensor([instance.size for instance in instances], device=device)
+        real = torch.arange(self.variables, device=device) < sizes[:, None]
+        values = torch.where(real, values, 0)
+        self.x = values.reshape(-1, self.variables)
+        self.instance = torch.arange(self.size, device=device).repeat(self.chains)  # of each row
+        self.chain = torch.arange(self.chains, device=device).repeat_interleave(self.size)
+        self.cells = torch.arange(self.variables, device=device) * width
+        alone = _alone(pairs, self.variables, width).to(device)
+        costs = torch.stack([self._costs(alone, x) for x in values])  # (C, B, N, width)
+        own, own_alone = (t.gather(-1, values[..., None])[..., 0] for t in (costs, alone.expand_as(costs)))
+        # A term on a pair is in the costs of both of its variables.
+        self.energy = (0.5 * (own + own_alone)).sum(-1).view(-1)
+        self.costs = costs.view(len(self.x), -1)  # (rows, N * width)
+        self.best, self.best_x = self.energy.clone(), self.x.clone()
+        self.rest = torch.zeros_like(self.x)  # the move at which a variable may change again
+        self.pause = (sizes // 4).clamp(max=20)[self.instance]
+        # Equals are taken in an order that differs from chain to chain and from move to move.
+        self.order = torch.rand(self.variables * width, generator=torch.Generator().manual_seed(0)).to(device)
+        slack = torch.tensor([one.slack for one in pairs], dtype=torch.float32, device=device)
+        self.nudge = (0.5 * slack)[self.instance, None]
+        self.taken = torch.zeros((), dtype=torch.long, device=device)
+
+    def _costs(self, alone: Tensor, x: Tensor) -> Tensor:
+        """The energy of every variable at every value, the others at x (B, N)."""
+        other, own, theirs, weight = self.terms
+        there = x[:, None].expand(-1, self.variables, -1).gather(2, other.long())  # (B, N, D)
+        same = own < 0
+        amount = weight * (same | (theirs == there))
+        return alone.scatter_add(2, torch.where(same, there, own.long()), amount)
+
+    def run(self, moves: int, deadline: float = math.inf) -> None:
+        """So many moves, or as many as there is time for. On a GPU a move is recorded once and replayed."""
+        move = self.move
+        for taken in range(moves):
+            if taken % 64 == 0 and time.monotonic() > deadline:
+                break
+            if taken == 1 and self.x.is_cuda:
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph):
+                    self.move()
+                move = graph.replay
+            move()
+
+    def move(self) -> None:
+        """One change in every chain that has one. All tensors are changed in place."""
+        self.taken += 1
+        own = self.costs.gather(1, self.cells + self.x)
+        change = (self.costs.view(*self.x.shape, -1) - own[..., None]).view(len(self.x), -1)
+        turns = (torch.arange(self.order.numel(), device=self.x.device) + 7919 * self.taken) % self.order.numel()
+        shifted = (self.order[turns] + 0.618 * self.chain[:, None]) % 1.0  # (rows, N * width)
+        score = change + self.nudge * shifted
+        resting = (self.rest > self.taken).repeat_interleave(self.width, 1)
+        below = self.energy[:, None] + change < self.best[:, None] - 1e-5
+        score = score.masked_fill(resting & ~below, NEVER).scatter(1, self.cells + self.x, 2 * NEVER)
+        lowest, pick = score.min(1)
+        moves = lowest < NEVER / 2
+        variable, new = pick[:, None] // self.width, pick[:, None] % self.width
+        old = self.x.gather(1, variable)
+        new = torch.where(moves[:, None], new, old)
+        self.x.scatter_(1, variable, new)
+        rest = self.taken + 1 + self.pause + (self.taken * 31 + self.chain * 17) % 10
+        self.rest.scatter_(1, variable, rest[:, None])
+        self._update_costs(variable[:, 0], old, new)
+        self.energy += torch.where(moves, change.gather(1, pick[:, None])[:, 0], 0.0)
+        better = self.energy < self.best - 1e-5
+        self.best.copy_(torch.where(better, self.energy, self.best))
+        self.best_x.copy_(torch.where(better[:, None], self.x, self.best_x))
+
+    def lowest(self) -> Tensor:
+        """(B, N)."""
+        winner = self.best.view(self.chains, self.size).argmin(0)
+        best = self.best_x.view(self.chains, self.size, self.variables)
+        return best[winner, torch.arange(self.size, device=best.device)]
+
+    def _update_costs(self, variable: Tensor, old: Tensor, new: Tensor) -> None:
+        """The neighbours of a variable that went from `old` to `new` (rows, 1)."""
+        other, own, theirs, weight = (table[self.instance, variable] for table in self.terms)
+        same = own < 0
+        before = other * self.width + torch.where(same, old, theirs)
+        after = other * self.width + torch.where(same, new, theirs)
+        self.costs.scatter_add_(1, before, -weight * (same | (own == old)))
+        self.costs.scatter_add_(1, after, weight * (same | (own == new)))
+
+
+def walk(instances: Sequence[Instance], values: Tensor, width: int, seconds: float | None = None) -> Tensor:
+    """The lowest state that any chain of an instance comes across, (B, N); `values` (chains, B, N) are the starts."""
+    began, found = time.monotonic(), []
+    some = max(1, TOGETHER // max(table_size(one, values.shape[2]) for one in instances))
+    parts, kind, (rows, _, variables) = range(0, len(instances), some), values.device.type, values.shape
+    moves = min(MOVES[kind] * variables, MOST_WORK[kind] // (rows * variables * width))
+    for number, first in enumerate(parts, 1):
+        chains = Walk(instances[first : first + some], values[:, first : first + some], width)
+        deadline = math.inf if seconds is None else began + seconds * number / len(parts)
+        chains.run(moves, deadline)
+        found.append(chains.lowest())
+    return torch.cat(found)
