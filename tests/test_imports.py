@@ -41,11 +41,12 @@ MAY_IMPORT: dict[str, set[str]] = {
 METHOD = {"network", "batch", "blocks", "chain", "checkpoint", "denoiser", "energy", "noise"}
 MAY_IMPORT |= {
     "polish": CORE,
+    "walk": {*CORE, "polish"},
     "inference": {"chain", "denoiser", "fused", "network", "runtime"},
-    "crew": {*CORE, *METHOD},
+    "crew": {*CORE, *METHOD, "walk"},
     "solving": {*CORE, "blocks", "result"},
     "stepping": {*METHOD, "crew", "solving"},
-    "solver": {*CORE, *METHOD, "crew", "polish", "result", "solving", "stepping", "inference"},
+    "solver": {*CORE, *METHOD, "crew", "polish", "result", "solving", "stepping", "inference", "walk"},
     "streams": {*CORE, "formats", "solver", "solving"},
     "recipe": {*METHOD, "problems"},
     "runlog": {"checkpoint"},

@@ -34,7 +34,7 @@ def solve(
     block: Annotated[str | None, typer.Option(help="random, margin, critical, related or all.")] = None,
     schedule: Annotated[str | None, typer.Option(help="Blocks shrink over a --cycle or over the budget.")] = None,
     cycle: Annotated[int | None, typer.Option(min=1, help="Steps before a stuck chain is reheated.")] = None,
-    no_polish: Annotated[bool, typer.Option("--no-polish", help="No descent to a local optimum at the end.")] = False,
+    no_polish: Annotated[bool, typer.Option("--no-polish", help="No local search after the last step.")] = False,
     model: Annotated[str | None, typer.Option(help="A bundled model or a file; else that of the problem.")] = None,
     device: Device = "auto",
     threads: Annotated[int | None, typer.Option(min=1, help="Threads on the CPU.")] = None,
