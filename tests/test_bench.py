@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from dataclasses import replace
@@ -19,7 +20,7 @@ from blogdit.bench.report import fill
 from blogdit.bench.runner import Options, run_suite
 from blogdit.bench.statistics import mean, worth
 from blogdit.bench.suites import SUITES, Case, Entrant, Suite
-from blogdit.bench.tables import published, table, write_report
+from blogdit.bench.tables import budgets, published, table, write_report
 from blogdit.cli import run
 from blogdit.csp import Instance
 from blogdit.errors import InputError
@@ -107,7 +108,10 @@ def test_records_of_other_settings_are_refused(tmp_path):
         RecordFile(tmp_path, {"seed": 0, "limit": 3})
 
 
-def test_machine_and_commit_are_named():
+def test_machine_and_commit_are_named(monkeypatch):
+    monkeypatch.setenv("BLOGDIT_COMMIT", "0123456789ab")
+    assert commit() == "0123456789ab"
+    monkeypatch.delenv("BLOGDIT_COMMIT")
     assert re.fullmatch(r"[0-9a-f]{12}\+?|v[\d.]+", commit())
     assert device_name("cpu").startswith("CPU ")
 
@@ -163,14 +167,38 @@ def test_published_numbers_name_cases_that_exist():
     assert len(published()["block-rates"]) == 10
 
 
-def test_report_fills_a_document(tmp_path):
+def test_what_was_there_before_the_local_search_has_a_row():
+    """Raw 15 and 19 of 20; where the chains had nothing valid it counts 0. Other systems have no such row."""
+    searched = [(18, 15), (20, 19), (20, None)]
+    records = [{**record("gaps", "first", str(i), end), "raw_objective": raw} for i, (end, raw) in enumerate(searched)]
+    lines = table(TINY, TINY.entrants, [*records, record("gaps", "second", "0", 20)]).splitlines()
+    assert lines[2].startswith("| first | 0.667 [")
+    assert lines[3].startswith("| first, before the local search | 8.67 [")
+    assert lines[4].startswith("| second | **0** [")
+
+
+def test_budgets_are_those_of_the_records():
+    """Seconds of a call are those of its instances together, but for a stretch that all graphs of a size share."""
+    together = {"budget_seconds": 60.0, "budget_steps": None, "batch": 200}
+    alone = {"budget_seconds": 10.0, "budget_steps": None, "batch": 1}
+    records = [{**record("gaps", "first", "a", 20), **together}, {**record("gaps", "second", "a", 20), **alone}]
+    assert budgets(TINY.cases[0], records) == "first 0.3 s, second 10 s"
+    assert budgets(replace(TINY.cases[0], stretch=True), records[:1]) == "60 s for graphs of one size together"
+    steps = [{**one, "budget_seconds": None, "budget_steps": 1000} for one in records]
+    assert budgets(TINY.cases[0], steps) == "1,000 steps each"
+
+
+def test_report_fills_a_document(tmp_path, monkeypatch):
+    monkeypatch.setitem(SUITES, "tiny", TINY)
     document = tmp_path / "docs" / "results.md"
     document.parent.mkdir()
     document.write_text(
         "before\n<!-- begin tiny -->\nold\n<!-- end tiny -->\nafter\n<!-- begin other -->\n<!-- end other -->\n"
     )
     (tmp_path / "tiny").mkdir()
-    write_report(TINY, TINY.entrants, BY_HAND, tmp_path / "tiny")
+    halves = ["".join(json.dumps(one) + "\n" for one in half) for half in (BY_HAND[:3], BY_HAND[3:])]
+    (tmp_path / "tiny" / "first.jsonl").write_text(halves[0])
+    (tmp_path / "tiny" / "second.jsonl.gz").write_bytes(gzip.compress(halves[1].encode()))
     assert fill(tmp_path, document) == ["tiny"]
     text = document.read_text()
     assert "| first | 7.33" in text

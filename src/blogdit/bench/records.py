@@ -6,6 +6,7 @@ Tables and figures are made from these files and from nothing else.
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import os
 import subprocess
@@ -68,7 +69,7 @@ class RecordFile:
 def read_records(path: Path) -> list[Record]:
     """All complete records; an unfinished last line (of a run that was killed) is left out."""
     records: list[Record] = []
-    lines = path.read_text().splitlines(keepends=True)
+    lines = (gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text()).splitlines(True)
     for number, line in enumerate(lines, 1):
         try:
             records.append(json.loads(line))
@@ -79,8 +80,10 @@ def read_records(path: Path) -> list[Record]:
 
 
 def commit() -> str:
-    """The commit of the code that runs, marked if files differ from it. Where there is no repository, BLOGDIT_COMMIT
-    (set by whoever copied the files there), else the version."""
+    """The commit of the code that runs, marked if files differ from it; the version where there is no repository.
+    Whoever copies files elsewhere says so in BLOGDIT_COMMIT."""
+    if named := os.environ.get("BLOGDIT_COMMIT"):
+        return named
     here = Path(__file__).parent
 
     def git(*arguments: str) -> str:
@@ -92,7 +95,7 @@ def commit() -> str:
             "+" if git("status", "--porcelain", "--", str(here.parent)) else ""
         )
     except (OSError, subprocess.CalledProcessError):
-        return os.environ.get("BLOGDIT_COMMIT") or f"v{blogdit.__version__}"
+        return f"v{blogdit.__version__}"
 
 
 def device_name(device: str) -> str:

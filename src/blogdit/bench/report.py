@@ -1,8 +1,9 @@
-"""Puts the tables of finished suites into a document: `python -m blogdit.bench.report RESULTS docs/results.md`.
+"""Puts the tables of suites into a document: `python -m blogdit.bench.report RESULTS docs/results.md`.
 
-RESULTS has a folder for each suite, as `blogdit bench SUITE --out RESULTS/SUITE` writes it. Between the lines
-`<!-- begin SUITE -->` and `<!-- end SUITE -->` of the document everything is replaced by the suite's table, and its
-figure is copied to a folder `figures` beside the document.
+RESULTS has a folder for each suite, as `blogdit bench SUITE --out RESULTS/SUITE` writes it; or with records alone, in
+any number of files *.jsonl and *.jsonl.gz, of runs at different times. Between the lines `<!-- begin SUITE -->` and
+`<!-- end SUITE -->` of the document everything is replaced by the suite's table, made from the records, and its figure
+is copied to a folder `figures` beside the document.
 """
 
 from __future__ import annotations
@@ -10,30 +11,47 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+import tempfile
+from dataclasses import replace
 from pathlib import Path
 
-from blogdit.bench.records import FIGURE, TABLE
+from blogdit.bench.records import FIGURE, TABLE, Record, read_records
+from blogdit.bench.suites import SUITES, Suite
+from blogdit.bench.tables import write_report
 
 
 def fill(results: Path, document: Path) -> list[str]:
     """Bring the document up to date; returns the suites that were found."""
     text, filled = document.read_text(), []
     for name in re.findall(r"^<!-- begin ([\w-]+) -->$", text, re.MULTILINE):
-        folder = results / name
-        if not (folder / TABLE).exists():
+        files = sorted([*(results / name).glob("*.jsonl"), *(results / name).glob("*.jsonl.gz")])
+        if not files:
             continue
-        body = re.sub(r"\A## .*\n\n", "", (folder / TABLE).read_text())  # the document has headings of its own
-        if (folder / FIGURE).exists():
-            figures = document.parent / "figures"
-            figures.mkdir(exist_ok=True)
-            shutil.copyfile(folder / FIGURE, figures / f"{name}.png")
-            body += f"\n![{name}](figures/{name}.png)\n"
+        records = [record for file in files for record in read_records(file)]
+        with tempfile.TemporaryDirectory() as folder:
+            _report(SUITES[name], records, Path(folder))
+            body = re.sub(r"\A## .*\n\n", "", (Path(folder) / TABLE).read_text())  # the document has its own headings
+            if (Path(folder) / FIGURE).exists():
+                figures = document.parent / "figures"
+                figures.mkdir(exist_ok=True)
+                shutil.copyfile(Path(folder) / FIGURE, figures / f"{name}.png")
+                body += f"\n![{name}](figures/{name}.png)\n"
         begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->"
         before, _, rest = text.partition(begin)
         text = before + begin + body + end + rest.partition(end)[2]
         filled.append(name)
     document.write_text(text)
     return filled
+
+
+def _report(suite: Suite, records: list[Record], folder: Path) -> None:
+    """The cases and systems that the records have, in the suite's order."""
+    cases = {record["case"] for record in records}
+    systems = dict.fromkeys(record["system"] for record in records)
+    entrants = [entrant for entrant in suite.entrants if entrant.label in systems]
+    if suite.table != "trajectory":
+        suite = replace(suite, cases=tuple(case for case in suite.cases if case.name in cases))
+    write_report(suite, entrants, records, folder)
 
 
 if __name__ == "__main__":

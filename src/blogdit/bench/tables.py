@@ -45,6 +45,19 @@ def table(suite: Suite, entrants: Sequence[Entrant], records: Sequence[Record]) 
     return TABLES[suite.table](suite, labels, records)
 
 
+def with_raw(records: Sequence[Record]) -> list[Record]:
+    """The records, and for systems with a local search at the end also what they had before it, as another system."""
+    searched = {record["system"] for record in records if record.get("raw_objective") is not None}
+    raw = []
+    for record in records:
+        if record["system"] in searched:
+            found = record["raw_objective"]
+            verdict = record["verdict"] if found is not None else "invalid"
+            label = f"{record['system']}, before the local search"
+            raw.append({**record, "system": label, "objective": found, "verdict": verdict})
+    return [*records, *raw]
+
+
 def _select(records: Sequence[Record], case: Case, label: str) -> list[Record]:
     return [record for record in records if record["case"] == case.name and record["system"] == label]
 
@@ -94,6 +107,13 @@ def _published(suite: Suite, cases: Sequence[Case]) -> tuple[list[Case], dict[st
 
 def _by_system(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> str:
     known, numbers = _published(suite, suite.cases)
+    spent = [[label, *(_cell(timed(records, case, label)) for case in suite.cases)] for label in labels]
+    records = with_raw(records)
+    labels = [
+        name
+        for label in labels
+        for name in dict.fromkeys([label, *(s for s in _systems(records) if s.startswith(f"{label}, before "))])
+    ]
     best = {}
     for case in suite.cases:
         found = {label: m.value for label in labels if (m := measured(records, case, label)) is not None}
@@ -111,7 +131,6 @@ def _by_system(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -
             cells.append(_cell(m, m is not None and m.value == best[case.name]))
         shown = [numbers.get(label, {}).get(case.name) for case in known]
         rows.append([label, *cells, *(NOTHING if value is None else f"{value:g}" for value in shown)])
-    spent = [[label, *(_cell(timed(records, case, label)) for case in suite.cases)] for label in labels]
     seconds = _markdown(["seconds per instance", *(case.name for case in suite.cases)], spent)
     return f"{_markdown(header, rows)}\n{seconds}"
 
@@ -186,9 +205,9 @@ def footer(suite: Suite, records: Sequence[Record]) -> str:
         counts = {len({r["instance"] for r in _select(records, case, str(label))}) for label in _systems(records)}
         seen = sorted(counts - {0})
         many = "" if not seen else f"; {seen[-1]} instances" + (f", some systems {seen[0]}" if len(seen) > 1 else "")
-        budget = f"{case.seconds:g} s" + (f" or {case.steps} steps" if case.steps is not None else "")
         metric = MEANINGS[case.metric]
-        lines.append(f"- {case.name}: {datasets.split_named(case.split).summary}{many}; {budget} each; {metric}.")
+        budget = budgets(case, records)
+        lines.append(f"- {case.name}: {datasets.split_named(case.split).summary}{many}; {budget}; {metric}.")
     facts = {
         name: sorted({str(r[name]) for r in records if name in r}) for name in ("device", "workers", "commit", "seed")
     }
@@ -198,6 +217,27 @@ def footer(suite: Suite, records: Sequence[Record]) -> str:
     )
     lines += [f"- {suite.notes}"] if suite.notes else []
     return "\n".join(lines) + "\n"
+
+
+def budgets(case: Case, records: Sequence[Record]) -> str:
+    """What each system had for an instance, as the records say."""
+    by_budget: dict[str, list[str]] = {}
+    for label in _systems(records):
+        chosen = _select(records, case, label)
+        for budget in dict.fromkeys(_budget(case, record) for record in chosen):
+            together = case.stretch and any(record.get("batch", 1) > 1 for record in chosen)
+            by_budget.setdefault(budget + (" for graphs of one size together" if together else ""), []).append(label)
+    if len(by_budget) < 2:
+        return next(iter(by_budget), f"{case.seconds:g} s") + ("" if case.stretch else " each")
+    return ", ".join(f"{' and '.join(labels)} {budget}" for budget, labels in by_budget.items())
+
+
+def _budget(case: Case, record: Record) -> str:
+    if (steps := record.get("budget_steps")) is not None:
+        return f"{steps:,} steps"
+    if (seconds := record.get("budget_seconds")) is None:
+        return "steps of its own" if case.steps is not None else f"{case.seconds:g} s"
+    return f"{seconds / (1 if case.stretch else record.get('batch', 1)):.3g} s"
 
 
 def _systems(records: Sequence[Record]) -> list[str]:

@@ -92,7 +92,7 @@ def preset(settings: Mapping[str, Any]) -> dict[str, Any]:
         "dim": 64,
         "heads": 4,
         "head_dim": 16,
-        "layers": 4,
+        "layers": 8,
         "batch_size": 128,
         "pool": 4096,
         "unroll": 1,
