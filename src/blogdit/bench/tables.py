@@ -204,7 +204,8 @@ def footer(suite: Suite, records: Sequence[Record]) -> str:
     for case in suite.cases:
         counts = {len({r["instance"] for r in _select(records, case, str(label))}) for label in _systems(records)}
         seen = sorted(counts - {0})
-        many = "" if not seen else f"; {seen[-1]} instances" + (f", some systems {seen[0]}" if len(seen) > 1 else "")
+        many = "" if not seen else f"; {seen[-1]} instance{'s' * (seen[-1] > 1)}"
+        many += f", some systems {seen[0]}" if len(seen) > 1 else ""
         metric = MEANINGS[case.metric]
         budget = budgets(case, records)
         lines.append(f"- {case.name}: {datasets.split_named(case.split).summary}{many}; {budget}; {metric}.")
@@ -233,10 +234,10 @@ def budgets(case: Case, records: Sequence[Record]) -> str:
 
 
 def _budget(case: Case, record: Record) -> str:
-    if (steps := record.get("budget_steps")) is not None:
+    if (steps := record.get("budget_steps", case.steps)) is not None:
         return f"{steps:,} steps"
-    if (seconds := record.get("budget_seconds")) is None:
-        return "steps of its own" if case.steps is not None else f"{case.seconds:g} s"
+    if (seconds := record.get("budget_seconds", case.seconds)) is None:
+        return "steps of its own"
     return f"{seconds / (1 if case.stretch else record.get('batch', 1)):.3g} s"
 
 
