@@ -10,7 +10,7 @@ from blogdit.chain import ChainConfig
 from blogdit.checkpoint import Model
 from blogdit.crew import Crew, Job, instance_key, shape_of
 from blogdit.csp import Instance
-from blogdit.problems import generate, sudoku
+from blogdit.problems import generate, maxcut, sudoku
 from blogdit.solver import Solver
 from blogdit.solving import SolveOptions
 from helpers import small_denoiser
@@ -76,11 +76,15 @@ def test_the_key_depends_on_the_content_alone():
 
 
 def test_the_shape_depends_on_the_instance_alone():
-    assert shape_of(sudoku.build("." * 81)) == (81, 9, True)  # on a grid: no padding
-    assert shape_of(Instance([3] * 33)) == (64, 3, True)
-    assert shape_of(Instance([3] * 64)) == (64, 3, True)
-    assert shape_of(Instance([3] * 63 + [2])) == (64, 3, False), "domains that differ run another network code"
-    assert shape_of(Instance([])) == (1, 1, True)
+    assert shape_of(sudoku.build("." * 81)) == (81, 9, True, False)  # on a grid: no padding
+    assert shape_of(Instance([3] * 33)) == (64, 3, True, False)
+    assert shape_of(Instance([3] * 64)) == (64, 3, True, False)
+    assert shape_of(Instance([3] * 63 + [2])) == (64, 3, False, False), "domains that differ run another network code"
+    assert shape_of(Instance([])) == (1, 1, True, False)
+    path = (3, [[0, 1], [1, 2]])
+    unweighted = [maxcut.build(path), maxcut.build((*path, [2, 2]))]
+    weighted = [maxcut.build((*path, weights)) for weights in ([1, 2], [-1, -1])]
+    assert [shape_of(one)[3] for one in unweighted + weighted] == [False, False, True, True]
 
 
 def test_who_starts_again_keeps_the_time_that_is_left(model, group):

@@ -104,9 +104,19 @@ def random_set(seed: int) -> Instance:
     return mis.build(random_graph(25, 0.2, np.random.default_rng(seed)))
 
 
-def test_moves_can_be_limited():
-    instance = maxcut.build((6, [[0, 1], [2, 3], [4, 5]]))
-    assert instance.verify(polish(instance, np.zeros(6, int), max_moves=2)).objective == 2
+def test_without_time_there_is_descent_but_no_exchange():
+    path = mis.build((3, [[0, 1], [1, 2]]))
+    assert polish(path, np.array([0, 1, 0]), deadline=0.0).tolist() == [0, 1, 0]
+    assert polish(path, np.array([0, 0, 0]), deadline=0.0).sum() > 0
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e9])
+def test_the_scale_of_weights_does_not_matter(scale):
+    edges = random_graph(30, 0.3, np.random.default_rng(1)).edges
+    cut = maxcut.build((30, edges, [scale] * len(edges)))
+    polished = polish(cut, np.zeros(30, int))
+    expected = polish(maxcut.build((30, edges)), np.zeros(30, int))
+    assert polished.tolist() == expected.tolist()
 
 
 def test_what_can_be_polished():

@@ -120,12 +120,19 @@ def solve_each(
 def stream(
     instance: Instance, model: str | Path | Model | None = None, device: str = "auto", **options: Any
 ) -> Iterator[Step]:
-    """Every step of solving one instance as it happens. `step.result` is set when a better answer was found."""
+    """Every step of solving one instance as it happens. `step.result` is set when a better answer was found; with the
+    last step also by the local search that follows it."""
     solver = solver_for(instance, model, device, **options)
     solver.trace = True
+    step, best = None, None
     for event in solver.events([instance]):
         if isinstance(event, Step):
-            yield event
+            if step is not None:
+                yield step
+            step, best = event, event.result or best
+        elif step is not None:
+            news = best is None or event.result.values.tolist() != best.values.tolist()
+            yield replace(step, result=event.result) if news else step
 
 
 def sample(

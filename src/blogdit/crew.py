@@ -32,7 +32,9 @@ TOLERANCE = 1e-6  # energies closer than this are equal: sums of real weights de
 CODE_SETS = 61  # a step draws three times from the noise, so its count modulo a prime runs through all sets
 
 
-Shape = tuple[int, int, bool]  # padded variables, values, and whether every variable has all of them
+# Padded variables, values, whether every variable has all of them, and whether pairs have weights that differ: what
+# decides which kernels run.
+Shape = tuple[int, int, bool, bool]
 
 
 @dataclass
@@ -74,7 +76,17 @@ def shape_of(instance: Instance) -> Shape:
     size = instance.size if instance.positions is not None else -(-instance.size // 32) * 32
     sizes = instance.domain_sizes
     values = int(sizes.max(initial=1))
-    return max(size, 1), values, bool((sizes == values).all())
+    return max(size, 1), values, bool((sizes == values).all()), _weighted(instance)
+
+
+def _weighted(instance: Instance) -> bool:
+    """Whether differing is worth more for some pairs than for others, or less than nothing."""
+    goal = instance.objective
+    if goal is None or not len(goal.differ):
+        return False
+    worth = goal.differ_weights * (1.0 if goal.sense == "maximize" else -1.0)
+    pairs = np.sort(goal.differ, 1) @ [instance.size, 1]
+    return bool(worth.min() != worth.max() or worth.min() <= 0 or len(np.unique(pairs)) < len(pairs))
 
 
 @dataclass

@@ -14,6 +14,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.runtime import driver
 
 from blogdit.attention import Mask, NeighbourLists, attend
 from blogdit.denoiser import LOG_VARIANCE_RANGE, Denoiser
@@ -21,7 +22,7 @@ from blogdit.network import Context
 from blogdit.relations import VALUE_FEATURES
 from blogdit.value_axis import MEAN_SCALE, AxisBody, AxisLayer
 
-SHARED_MEMORY = 106_496  # bytes that the matrices of a layer may take: two programs at a time on a multiprocessor
+SCRATCH = 16_384  # bytes of shared memory that a program takes beside the matrices of a layer
 
 
 @triton.jit
@@ -158,6 +159,14 @@ def _packed(layer: AxisLayer) -> Packed:
     return Packed(*(part.weight.detach().T.contiguous() for part in parts))
 
 
+def _shared_memory(device: torch.device) -> int:
+    """Bytes that one program may have. Not all GPUs have what a layer of our models needs."""
+    if device.type != "cuda":
+        return 1 << 17  # for the interpreter
+    place = torch.cuda.current_device() if device.index is None else device.index
+    return int(driver.active.utils.get_device_properties(place)["max_shared_mem"])
+
+
 def _multiprocessors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
 
@@ -180,7 +189,8 @@ class FusedDenoiser:
         powers = all(size >= 16 and size & (size - 1) == 0 for size in (dim, inner, wide))
         matrices = denoiser.in_block.element_size() * dim * (4 * inner + 4 * wide)
         alike = context.domain is None and isinstance(context.bias, NeighbourLists | Mask)
-        return config.values == "axis" and powers and matrices <= SHARED_MEMORY and alike
+        small = matrices + SCRATCH <= _shared_memory(denoiser.in_block.device)
+        return config.values == "axis" and powers and small and alike
 
     @torch.no_grad()
     def __call__(self, logits: Tensor, block: Tensor, context: Context) -> tuple[Tensor, Tensor]:

@@ -6,6 +6,9 @@ what fits is added.
 
 from __future__ import annotations
 
+import math
+import time
+
 import numpy as np
 import numpy.typing as npt
 
@@ -33,9 +36,9 @@ class Pairs:
         for column in (0, 1):
             np.add.at(gains, objective.differ[:, column], np.abs(objective.differ_weights))
             np.add.at(gains, objective.pairwise[:, column], np.abs(objective.pairwise_weights))
-        most = float(gains.max(initial=1.0))
-        penalty = (1 + 1 / 64) * most if instance.constraints else 1.0  # sums of it have no rounding errors
-        self.slack = most / 60  # what it costs to break one constraint for the largest gain, and a little more
+        self.most = float(gains.max(initial=0.0)) or 1.0
+        penalty = (1 + 1 / 64) * self.most  # sums of it have no rounding errors
+        self.slack = self.most / 60  # what it costs to break one constraint for the largest gain, and a little more
         # (i, j, a, b, weight): costs weight where x_i = a and x_j = b; a = -1: where x_i = x_j
         rows: list[tuple[IntArray, IntArray, FloatArray]] = []
 
@@ -93,10 +96,10 @@ class Pairs:
 class _Descent:
     """An assignment, the costs of its variables, and the moves that lead downhill from it."""
 
-    def __init__(self, instance: Instance, values: IntArray):
-        self.pairs, self.x = Pairs(instance), np.array(values, np.int64)
+    def __init__(self, pairs: Pairs, values: IntArray):
+        self.pairs, self.x = pairs, np.array(values, np.int64)
         self.costs = self.pairs.costs(self.x)
-        everyone = np.arange(instance.size)
+        everyone = np.arange(len(self.x))
         self.best = self.costs.argmin(1)
         self.gain = self.costs[everyone, self.x] - self.costs[everyone, self.best]
 
@@ -109,15 +112,10 @@ class _Descent:
         self.gain[touched] = costs[np.arange(len(touched)), self.x[touched]] - costs.min(1)
         return touched
 
-    def downhill(self, moves: int) -> int:
-        """The best move of all, until none gains; returns how many moves are left."""
-        while moves > 0:
-            variable = int(self.gain.argmax())
-            if self.gain[variable] <= NOTHING:
-                break
+    def downhill(self) -> None:
+        """The best move of all, until none gains."""
+        while len(self.x) and self.gain[variable := int(self.gain.argmax())] > NOTHING:
             self.move(variable, int(self.best[variable]))
-            moves -= 1
-        return moves
 
     def eject(self, variable: int, value: int) -> bool:
         """Set one variable and let its surroundings answer; taken back unless the energy falls."""
@@ -146,16 +144,21 @@ class _Descent:
         return np.argwhere(near)
 
 
-def polish(instance: Instance, values: IntArray, max_moves: int | None = None) -> IntArray:
-    """A local optimum reached from `values`: no change of one variable lowers the energy, and no change that costs
-    next to nothing does so after its surroundings have answered (in an independent set: one out, two in)."""
-    here = _Descent(instance, values)
-    moves = here.downhill(20 * instance.size if max_moves is None else max_moves)
-    tried = True
-    while tried and moves > 0:
-        tried = False
-        for variable, value in here.sideways(here.pairs.slack).tolist():
+def polish(instance: Instance, values: IntArray, deadline: float = math.inf) -> IntArray:
+    """A local optimum reached from `values`: no change of one variable lowers the energy, and, if there is time, no
+    change that costs next to nothing does so after its surroundings have answered (in an independent set: one out, two
+    in)."""
+    pairs = Pairs(instance)
+    here = _Descent(pairs, values)
+    here.downhill()
+    found = True
+    while found:
+        found = False
+        for variable, value in here.sideways(pairs.slack).tolist():
+            if time.monotonic() > deadline:
+                return here.x
             rise = here.costs[variable, value] - here.costs[variable, here.x[variable]]
-            if here.x[variable] != value and rise <= here.pairs.slack and here.eject(variable, value):
-                moves, tried = here.downhill(moves - 1), True
+            if here.x[variable] != value and rise <= pairs.slack and here.eject(variable, value):
+                here.downhill()
+                found = True
     return here.x

@@ -106,10 +106,7 @@ class Solver:
         if self.crew is not None:
             crew, self.crew = self.crew, None
             left = [place for place, job in enumerate(crew.jobs) if not job.answered]
-            walked = {} if self.stopping else self._walk(crew, left)
-            for place in left:
-                result = self._result(crew, place, walked.get(place))
-                yield Finished(crew.jobs[place].index, result, complete=not self.stopping)
+            yield from self._finish(crew, left, done=not self.stopping)
 
     def incumbent(self) -> float | None:
         """The best objective so far of the first instance on the device."""
@@ -206,14 +203,19 @@ class Solver:
         """Instances that are done get their result at once."""
         assert self.crew is not None
         crew, done = self.crew, self._done(self.crew)
-        leaving = [place for place, job in enumerate(crew.jobs) if done[place] and not job.answered]
-        walked = self._walk(crew, leaving)
-        for place in leaving:
+        yield from self._finish(crew, [p for p, job in enumerate(crew.jobs) if done[p] and not job.answered], done=True)
+
+    def _finish(self, crew: Crew, places: list[int], done: bool) -> Iterator[Finished]:
+        """The results of instances. Who is asked to stop does not search on: an answer that lacks it is incomplete."""
+        deadline = self._deadline([crew.jobs[place] for place in places])
+        searching = self._searching(crew, places)
+        walked = self._walk(crew, searching, deadline)
+        for place in places:
             job = crew.jobs[place]
             job.answered = True
-            result = self._result(crew, place, walked.get(place))
+            result = self._result(crew, place, walked.get(place), deadline)
             self.steps_done -= job.steps - result.steps  # those after it was solved do not count
-            yield Finished(job.index, result)
+            yield Finished(job.index, result, complete=done and not (self.stopping and place in searching))
 
     def _shrink(self, waiting: deque[Job]) -> None:
         """Out of device memory: everybody starts again, in batches of half the size."""
@@ -240,7 +242,7 @@ class Solver:
             shares.append((now - job.entered) / options.time_limit)
         if options.total_time:
             shares.append((now - self.started) / options.total_time)
-        return min(max(shares), 1.0)
+        return min(max(shares) / self._sampling_share, 1.0)
 
     def _stepper(self, crew: Crew) -> Stepper:
         if self.stepper is not None and self.stepper.crew is crew:
@@ -321,24 +323,35 @@ class Solver:
             done.append(everyone or enough or late)
         return done
 
-    def _walk(self, crew: Crew, places: list[int]) -> dict[int, IntArray]:
-        """A walk from where the chains of instances are and from the best they have seen, in the time that is left."""
-        reached = crew.reached.tolist()
-        places = [place for place in places if crew.jobs[place].walks and not reached[place]]
-        if not places or not self.options.polish:
-            return {}
-        index = torch.tensor(places, device=self.device)
-        now = crew.batch.per_instance(decode(crew.logits, crew.batch))[:, index]
-        starts = torch.cat([now, crew.best_valid[None, index], crew.best_values[None, index]])
-        jobs, clock = [crew.jobs[place] for place in places], time.monotonic()
-        left = [math.inf if self.options.total_time is None else self.options.total_time - (clock - self.started)]
+    def _deadline(self, jobs: list[Job]) -> float:
+        """When the first of them has to be answered."""
+        ends = [math.inf if self.options.total_time is None else self.started + self.options.total_time]
         if self.options.time_limit is not None:
-            left += [self.options.time_limit - (clock - job.entered) for job in jobs]
-        seconds = None if math.isinf(min(left)) else max(min(left), 0.0)
-        lowest = walk([job.instance for job in jobs], starts, crew.batch.values, seconds).cpu().numpy()
-        return {place: values[: job.instance.size] for place, job, values in zip(places, jobs, lowest, strict=True)}
+            ends += [job.entered + self.options.time_limit for job in jobs]
+        return min(ends)
 
-    def _result(self, crew: Crew, place: int, walked: IntArray | None = None) -> Result:
+    def _searching(self, crew: Crew, places: list[int]) -> list[int]:
+        """Those for which a local search follows: it can, it was asked for, and the goal is not yet reached."""
+        reached = crew.reached.tolist()
+        return [p for p in places if self.options.polish and crew.jobs[p].walks and not reached[p]]
+
+    def _walk(self, crew: Crew, places: list[int], deadline: float) -> dict[int, IntArray]:
+        """A walk from where the chains of instances are and from the best they have seen, in most of the time left."""
+        if not places or self.stopping:
+            return {}
+        index, now = torch.tensor(places, device=self.device), time.monotonic()
+        values = crew.batch.per_instance(decode(crew.logits, crew.batch))[:, index]
+        starts = torch.cat([values, crew.best_valid[None, index], crew.best_values[None, index]])
+        instances = [crew.jobs[place].instance for place in places]
+        end = now + 0.6 * (deadline - now)
+        try:
+            found = walk(instances, starts, crew.batch.values, end, lambda: self.stopping).cpu().numpy()
+        except torch.cuda.OutOfMemoryError:  # then descent alone has to do
+            torch.cuda.empty_cache()
+            return {}
+        return {place: row[: one.size] for place, one, row in zip(places, instances, found, strict=True)}
+
+    def _result(self, crew: Crew, place: int, walked: IntArray | None = None, deadline: float = math.inf) -> Result:
         """The best answer of an instance, checked; with an objective, polished if that was asked for."""
         job = crew.jobs[place]
         instance, goal = job.instance, job.instance.objective
@@ -354,11 +367,11 @@ class Solver:
         raw = result(valid)
         if not (self.options.polish and can_polish(instance)):
             return raw if raw.verdict.satisfied else result(closest)
-        starts = ([valid] if raw.verdict.satisfied else []) + ([closest] if walked is None else [closest, walked])
         raw_objective = raw.objective if raw.verdict.satisfied else None
-        best = result(polish(instance, starts[0]), raw_objective)
-        for start in starts[1:]:
-            other = result(polish(instance, start), raw_objective)
-            if other.verdict.satisfied and goal.better(other.objective or 0.0, best.objective or 0.0):
-                best = other
-        return best
+        # A walk begins at the other two as well, and ends no higher.
+        starts = [closest, valid] if walked is None else [walked]
+        ends = [*(polish(instance, start, deadline) for start in starts), valid]
+        found = [result(values, raw_objective) for values in ends]
+        satisfied = [one for one in found if one.verdict.satisfied]
+        sign = -1.0 if goal.sense == "minimize" else 1.0
+        return max(satisfied, key=lambda one: sign * (one.objective or 0.0), default=found[0])

@@ -95,7 +95,7 @@ class Enqueued:
     update: int
     names: tuple[str, ...]
     numbers: Tensor
-    rates: dict[str, float]  # what the host knows of it
+    known: dict[str, float]  # what the host knows of it
 
 
 @dataclass
@@ -276,7 +276,7 @@ class Trainer:
 
     def _read(self, enqueued: Enqueued) -> dict[str, float]:
         """Wait for an update; returns the log record's numbers."""
-        record = dict(zip(enqueued.names, enqueued.numbers.tolist(), strict=True)) | enqueued.rates
+        record = dict(zip(enqueued.names, enqueued.numbers.tolist(), strict=True)) | enqueued.known
         if math.isfinite(record["loss"]) and math.isfinite(record["gradient_norm"]):
             self.consecutive_bad = 0
             return record
@@ -306,13 +306,13 @@ class Trainer:
         """
         began, before, saved = time.monotonic(), self.progress.seconds, 0.0
         with runlog.Log(out, self.progress.updates, enabled=self.rank == 0) as log:
-            pending: Enqueued | None = None  # the host reads an update while the device works on the next one
+            pending: Enqueued | None = None  # the host reads an update while the device works on the next
             try:
                 while self._spent() < 1:
                     previous, pending = pending, self._enqueue()
                     elapsed = self._agreed(time.monotonic() - began)
                     self.progress.seconds = before + elapsed
-                    pending.rates["seconds"] = round(self.progress.seconds, 3)
+                    pending.known["seconds"] = round(self.progress.seconds, 3)
                     if previous is not None:
                         record = self._record(previous)
                         log.write(record)

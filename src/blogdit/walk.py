@@ -9,26 +9,30 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from blogdit.constraints import Conflict, NotEqual
+from blogdit.constraints import Conflict, FloatArray, NotEqual
 from blogdit.csp import Instance
 from blogdit.polish import Pairs, can_polish
 
 MOVES = {"cpu": 4, "cuda": 16}  # for each variable
 MOST_WORK = {"cpu": 10**9, "cuda": 10**11}  # moves times values that a move looks at: seconds for an instance
 LARGEST = 1 << 24  # entries of the table of neighbours of an instance that walks
-TOGETHER = 1 << 27  # entries of all tables on the device
-NEVER = 1e9  # what a value costs that a variable cannot take
+TOGETHER = 1 << 25  # entries of all tables on the device
+# Energies are whole numbers, so that sums are exact in any order: the largest gain of a variable is 2^16 units.
+GAIN = 1 << 16
+NEVER = 1 << 30  # what a value costs that a variable cannot take
+GLANCE = 64  # moves between looks at the clock
 
 
 class Terms(NamedTuple):
-    """Energy terms by instance and variable, (B, N, D): weight w if the variable has value `own` and `other` has
+    """Energy terms by instance and variable, (B, N, D) int32: weight w if the variable has value `own` and `other` has
     `theirs`; own = -1: if both have the same. Padding has weight 0."""
 
     other: Tensor
@@ -52,26 +56,29 @@ def can_walk(instance: Instance, variables: int) -> bool:
     return can_polish(instance) and table_size(instance, variables) <= LARGEST
 
 
+def _units(pairs: Pairs, amounts: FloatArray) -> npt.NDArray[np.int32]:
+    """Energies in units, at most NEVER."""
+    return np.rint(np.minimum(amounts * (GAIN / pairs.most), NEVER)).astype(np.int32)
+
+
 def _tables(pairs: Sequence[Pairs], variables: int, device: torch.device) -> Terms:
     deepest = max(int(np.diff(one.starts).max(initial=0)) for one in pairs)
-    shape = (len(pairs), variables, max(deepest, 1))
-    other, own, theirs = np.zeros(shape, np.int32), np.zeros(shape, np.int16), np.zeros(shape, np.int16)
-    weight = np.zeros(shape, np.float32)
+    other, own, theirs, weight = np.zeros((4, len(pairs), variables, max(deepest, 1)), np.int32)
     for place, one in enumerate(pairs):
         slot = np.arange(len(one.owner)) - one.starts[one.owner]
-        other[place, one.owner, slot], weight[place, one.owner, slot] = one.other, one.weights
+        other[place, one.owner, slot], weight[place, one.owner, slot] = one.other, _units(one, one.weights)
         own[place, one.owner, slot], theirs[place, one.owner, slot] = one.values.T
     return Terms(*(torch.from_numpy(table).to(device) for table in (other, own, theirs, weight)))
 
 
 def _alone(pairs: Sequence[Pairs], variables: int, width: int) -> Tensor:
     """What each value costs by itself, (B, N, width). Padding stays at value 0."""
-    costs = np.full((len(pairs), variables, width), NEVER, np.float32)
-    costs[:, :, 0] = 0.0
+    costs = np.full((len(pairs), variables, width), NEVER, np.int32)
+    costs[:, :, 0] = 0
     for place, one in enumerate(pairs):
         size, own = one.unary.shape
         costs[place, :size] = NEVER
-        costs[place, :size, :own] = np.minimum(one.unary, NEVER)
+        costs[place, :size, :own] = _units(one, one.unary)
     return torch.from_numpy(costs)
 
 
@@ -94,15 +101,18 @@ class Walk:
         costs = torch.stack([self._costs(alone, x) for x in values])  # (C, B, N, width)
         own, own_alone = (t.gather(-1, values[..., None])[..., 0] for t in (costs, alone.expand_as(costs)))
         # A term on a pair is in the costs of both of its variables.
-        self.energy = (0.5 * (own + own_alone)).sum(-1).view(-1)
+        self.energy = (own.long() + own_alone).sum(-1).view(-1) // 2
         self.costs = costs.view(len(self.x), -1)  # (rows, N * width)
         self.best, self.best_x = self.energy.clone(), self.x.clone()
         self.rest = torch.zeros_like(self.x)  # the move at which a variable may change again
         self.pause = (sizes // 4).clamp(max=20)[self.instance]
-        # Equals are taken in an order that differs from chain to chain and from move to move.
-        self.order = torch.rand(self.variables * width, generator=torch.Generator().manual_seed(0)).to(device)
-        slack = torch.tensor([one.slack for one in pairs], dtype=torch.float32, device=device)
-        self.nudge = (0.5 * slack)[self.instance, None]
+        # Equals are taken in an order that differs from chain to chain and from move to move. It counts less than the
+        # smallest weight, and less than what a penalty is above a gain.
+        order = torch.randperm(self.variables * width, generator=torch.Generator().manual_seed(0))
+        self.order, self.salt = order.int().to(device), (40503 * self.chain[:, None]).int()
+        least = [min(int(np.abs(_units(one, one.weights)).min(initial=GAIN)), GAIN // 64) for one in pairs]
+        nudge = torch.tensor([max(one // 2, 1) for one in least], dtype=torch.int32, device=device)
+        self.nudge = nudge[self.instance, None]
         self.taken = torch.zeros((), dtype=torch.long, device=device)
 
     def _costs(self, alone: Tensor, x: Tensor) -> Tensor:
@@ -113,41 +123,53 @@ class Walk:
         amount = weight * (same | (theirs == there))
         return alone.scatter_add(2, torch.where(same, there, own.long()), amount)
 
-    def run(self, moves: int, deadline: float = math.inf) -> None:
+    def run(self, moves: int, deadline: float = math.inf, stopped: Callable[[], bool] = lambda: False) -> None:
         """So many moves, or as many as there is time for. On a GPU a move is recorded once and replayed."""
         move = self.move
         for taken in range(moves):
-            if taken % 64 == 0 and time.monotonic() > deadline:
-                break
+            if taken % GLANCE == 0:
+                if self.x.is_cuda and deadline < math.inf:
+                    torch.cuda.synchronize()  # the clock is that of moves that are done
+                if stopped() or time.monotonic() > deadline:
+                    break
             if taken == 1 and self.x.is_cuda:
-                graph = torch.cuda.CUDAGraph()
-                with torch.cuda.graph(graph):
-                    self.move()
-                move = graph.replay
+                move = self._recorded()
             move()
+
+    def _recorded(self) -> Callable[[], None]:
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.stream(torch.cuda.current_stream()), torch.cuda.graph(graph):
+                self.move()
+        except torch.cuda.OutOfMemoryError:
+            raise
+        except RuntimeError:  # slower, but the same
+            return self.move
+        return graph.replay
 
     def move(self) -> None:
         """One change in every chain that has one. All tensors are changed in place."""
         self.taken += 1
         own = self.costs.gather(1, self.cells + self.x)
         change = (self.costs.view(*self.x.shape, -1) - own[..., None]).view(len(self.x), -1)
-        turns = (torch.arange(self.order.numel(), device=self.x.device) + 7919 * self.taken) % self.order.numel()
-        shifted = (self.order[turns] + 0.618 * self.chain[:, None]) % 1.0  # (rows, N * width)
-        score = change + self.nudge * shifted
+        count = self.order.numel()
+        turns = (torch.arange(count, device=self.x.device) + 7919 * self.taken) % count
+        order = (self.order[turns] + self.salt) % count  # (rows, N * width)
+        score = change + order * self.nudge // count
         resting = (self.rest > self.taken).repeat_interleave(self.width, 1)
-        below = self.energy[:, None] + change < self.best[:, None] - 1e-5
-        score = score.masked_fill(resting & ~below, NEVER).scatter(1, self.cells + self.x, 2 * NEVER)
-        lowest, pick = score.min(1)
-        moves = lowest < NEVER / 2
-        variable, new = pick[:, None] // self.width, pick[:, None] % self.width
+        below = self.energy[:, None] + change < self.best[:, None]
+        score = score.masked_fill(resting & ~below, NEVER).scatter(1, self.cells + self.x, NEVER)
+        lowest, pick = score.min(1, keepdim=True)
+        moves = lowest < NEVER // 2
+        variable, new = pick // self.width, pick % self.width
         old = self.x.gather(1, variable)
-        new = torch.where(moves[:, None], new, old)
+        new = torch.where(moves, new, old)
         self.x.scatter_(1, variable, new)
         rest = self.taken + 1 + self.pause + (self.taken * 31 + self.chain * 17) % 10
-        self.rest.scatter_(1, variable, rest[:, None])
+        self.rest.scatter_(1, variable, torch.where(moves, rest[:, None], 0))
         self._update_costs(variable[:, 0], old, new)
-        self.energy += torch.where(moves, change.gather(1, pick[:, None])[:, 0], 0.0)
-        better = self.energy < self.best - 1e-5
+        self.energy += torch.where(moves, change.gather(1, pick), 0)[:, 0]
+        better = self.energy < self.best
         self.best.copy_(torch.where(better, self.energy, self.best))
         self.best_x.copy_(torch.where(better[:, None], self.x, self.best_x))
 
@@ -161,13 +183,19 @@ class Walk:
         """The neighbours of a variable that went from `old` to `new` (rows, 1)."""
         other, own, theirs, weight = (table[self.instance, variable] for table in self.terms)
         same = own < 0
-        before = other * self.width + torch.where(same, old, theirs)
+        before = other * self.width + torch.where(same, old, theirs)  # int64, as `old` is
         after = other * self.width + torch.where(same, new, theirs)
         self.costs.scatter_add_(1, before, -weight * (same | (own == old)))
         self.costs.scatter_add_(1, after, weight * (same | (own == new)))
 
 
-def walk(instances: Sequence[Instance], values: Tensor, width: int, seconds: float | None = None) -> Tensor:
+def walk(
+    instances: Sequence[Instance],
+    values: Tensor,
+    width: int,
+    deadline: float = math.inf,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Tensor:
     """The lowest state that any chain of an instance comes across, (B, N); `values` (chains, B, N) are the starts."""
     began, found = time.monotonic(), []
     some = max(1, TOGETHER // max(table_size(one, values.shape[2]) for one in instances))
@@ -175,7 +203,6 @@ def walk(instances: Sequence[Instance], values: Tensor, width: int, seconds: flo
     moves = min(MOVES[kind] * variables, MOST_WORK[kind] // (rows * variables * width))
     for number, first in enumerate(parts, 1):
         chains = Walk(instances[first : first + some], values[:, first : first + some], width)
-        deadline = math.inf if seconds is None else began + seconds * number / len(parts)
-        chains.run(moves, deadline)
+        chains.run(moves, began + (deadline - began) * number / len(parts), stopped)
         found.append(chains.lowest())
     return torch.cat(found)

@@ -1,0 +1,126 @@
+"""The local search after the last step: when it is done, in what time, and which of its answers is given."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from blogdit import solver as module
+from blogdit.constraints import NotEqual
+from blogdit.crew import Job
+from blogdit.csp import Instance, Objective
+from blogdit.problems import generate
+from blogdit.solver import Solver
+from blogdit.solving import Finished, SolveOptions
+from helpers import random_model
+
+
+@pytest.fixture
+def model():
+    return random_model()
+
+
+def test_a_valid_answer_is_preferred_to_a_better_one_that_is_not(model, monkeypatch):
+    """Three variables that must differ: the chains know (0, 0, 0), which breaks all constraints and costs 5; the walk
+    knows (0, 1, 2), which breaks none and costs 15."""
+    values = np.array([0, 1, 2])
+    goal = Objective("minimize", unary=[[i, int(v)] for i, v in enumerate(values)], unary_weights=[5.0, 5.0, 5.0])
+    triangle = Instance([3, 3, 3], (NotEqual([[0, 1], [1, 2], [0, 2]]),), goal)
+    monkeypatch.setattr(module, "walk", lambda instances, starts, *others: torch.tensor(values)[None])
+    monkeypatch.setattr(module, "polish", lambda instance, start, deadline: start)
+    solver = Solver(model, SolveOptions(steps=1))
+    crew = solver._enter([Job(0, triangle)])
+    crew.best_values[:], crew.best_valid[:] = 0, 0
+    (found,) = solver._finish(crew, [0], done=True)
+    assert found.result.verdict.satisfied
+    assert found.result.objective == 15
+    assert found.result.raw_objective is None
+
+
+def test_the_better_of_valid_answers_is_given(model, monkeypatch):
+    """Whatever a search returns, an answer is never worse than what the chains had."""
+    (instance,) = generate("maxcut", 1, seed=0, vertices=8)
+    monkeypatch.setattr(module, "walk", lambda instances, starts, *others: torch.zeros(1, 32, dtype=torch.long))
+    monkeypatch.setattr(module, "polish", lambda instance, start, deadline: start)
+    (result,) = (result for _, result in Solver(model, SolveOptions(steps=5)).results([instance]))
+    assert result.objective == result.raw_objective > 0
+
+
+def test_who_is_asked_to_stop_does_not_search(model, monkeypatch):
+    """An instance whose steps are done when the signal comes: no walk, and an answer that a resumed run repeats."""
+    (instance,) = generate("mis", 1, seed=0)
+    monkeypatch.setattr(module, "walk", lambda *arguments: pytest.fail("a walk"))
+    solver = Solver(model, SolveOptions(steps=1))
+    solver.on_step = lambda: setattr(solver, "stopping", True)
+    (event,) = solver.events([instance])
+    assert isinstance(event, Finished)
+    assert not event.complete
+
+
+def test_a_signal_ends_the_walk(model, monkeypatch):
+    """It comes during the walk: the walk sees it, and the answer is incomplete."""
+    (instance,) = generate("mis", 1, seed=0)
+    solver, walk = Solver(model, SolveOptions(steps=1)), module.walk
+
+    def interrupted(instances, starts, width, deadline, stopped):
+        solver.stopping = True
+        assert stopped()
+        return walk(instances, starts, width, deadline, stopped)
+
+    monkeypatch.setattr(module, "walk", interrupted)
+    (event,) = solver.events([instance])
+    assert not event.complete
+    assert event.result.verdict.satisfied
+
+
+def test_the_search_is_within_the_time_limit(model, monkeypatch):
+    """With half of the time reserved, sampling ends at the half, and the walk gets three fifths of what is left."""
+    (instance,) = generate("mis", 1, seed=0)
+    calls = []
+
+    def noted(instances, starts, width, deadline, stopped):
+        calls.append((time.monotonic(), deadline))
+        return starts[0]
+
+    monkeypatch.setattr(module, "walk", noted)
+    monkeypatch.setattr(module, "WALK_SHARE", 0.5)
+    solver, began = Solver(model, SolveOptions(time_limit=2.0)), time.monotonic()
+    assert list(solver.results([instance]))
+    ((now, deadline),) = calls
+    assert 1.0 <= now - began < 2.0
+    end = now + (deadline - now) / 0.6
+    assert end - began == pytest.approx(2.0, abs=0.2)
+
+
+@pytest.mark.parametrize("polish", [True, False])
+def test_blocks_are_smallest_when_sampling_ends(model, polish, monkeypatch):
+    """The share of the budget that is spent is 1 when the search begins."""
+    monkeypatch.setattr(module, "WALK_SHARE", 0.25)
+    (instance,) = generate("mis", 1, seed=0)
+    solver = Solver(model, SolveOptions(time_limit=8.0, schedule="budget", polish=polish))
+    solver.crew = solver._enter([Job(0, instance)])
+    job = solver.crew.jobs[0]
+    assert solver._spent(job, job.entered + 6.0) == pytest.approx(1.0 if polish else 0.75)
+    assert solver._spent(job, job.entered + 3.0) == pytest.approx(0.5 if polish else 0.375)
+
+
+def test_a_goal_that_is_reached_needs_no_search(model, monkeypatch):
+    monkeypatch.setattr(module, "walk", lambda *arguments: pytest.fail("a walk"))
+    (instance,) = generate("maxcut", 1, seed=0, vertices=8)
+    (event,) = Solver(model, SolveOptions(steps=50, first_feasible=True)).events([instance])
+    assert event.complete
+    assert event.result.verdict.satisfied
+
+
+def test_without_memory_for_a_walk_there_is_still_an_answer(model, monkeypatch):
+    def full(*arguments):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(module, "walk", full)
+    (instance,) = generate("mis", 1, seed=0)
+    (event,) = Solver(model, SolveOptions(steps=2)).events([instance])
+    assert event.complete
+    assert event.result.verdict.satisfied
