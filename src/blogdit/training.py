@@ -344,8 +344,8 @@ class Trainer:
         return self.budget.spent(self.progress.updates, self.progress.seconds)
 
     def _agreed(self, seconds: float) -> float:
-        """The time by the clock of the first process: tau, the learning rate, saving and stopping follow it. With several
-        processes the host waits here for the update that it has just enqueued."""
+        """The time by the clock of the first process: tau, the learning rate, saving and stopping follow it. Several
+        processes wait here for the update that was just enqueued."""
         if self.world == 1:
             return seconds
         shared = torch.tensor([seconds], dtype=torch.float64, device=self.device)
