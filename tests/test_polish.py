@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from blogdit.constraints import AllDifferent, NotEqual
 from blogdit.csp import Instance, Objective
-from blogdit.polish import can_polish, polish
+from blogdit.polish import Pairs, _Descent, can_polish, polish
 from blogdit.problems import generate, maxcut, mis
 from blogdit.problems.graphs import random_graph
 from helpers import instances
@@ -102,6 +102,29 @@ def test_no_vertex_of_an_independent_set_gives_way_to_two(seed):
 
 def random_set(seed: int) -> Instance:
     return mis.build(random_graph(25, 0.2, np.random.default_rng(seed)))
+
+
+def test_descent_from_nothing_takes_vertices_of_low_degree_first():
+    """A star: its centre would be a set of one, its leaves are a set of nine."""
+    star = mis.build((10, [[0, i] for i in range(1, 10)]))
+    assert polish(star, np.zeros(10, int), deadline=0.0).tolist() == [0] + [1] * 9
+
+
+@given(instances(kinds=("not_equal", "conflict"), objective=True), st.lists(st.integers(0, 99), max_size=6))
+@settings(max_examples=100, deadline=None)
+def test_what_is_remembered_follows_the_moves(instance, choices):
+    """Costs, gains and the number of neighbours that gain are those of a fresh start from the same values."""
+    pairs = Pairs(instance)
+    here = _Descent(pairs, random_start(instance, 0))
+    free = np.flatnonzero(~instance.is_given)
+    for choice in choices if len(free) else []:
+        variable = int(free[choice % len(free)])
+        here.move(variable, choice % int(instance.domain_sizes[variable]))
+    fresh = _Descent(pairs, here.x)
+    np.testing.assert_allclose(here.costs, fresh.costs, atol=1e-9)
+    np.testing.assert_allclose(here.gain, fresh.gain, atol=1e-9)
+    if not ((fresh.gain > 0) & (fresh.gain < 1e-6)).any():  # where rounding does not decide
+        assert here.harm.tolist() == fresh.harm.tolist()
 
 
 def test_without_time_there_is_descent_but_no_exchange():

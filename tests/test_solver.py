@@ -90,13 +90,14 @@ def test_steps_are_counted_exactly():
     assert [steps for _, steps, *_ in answers(random_model(), [TRIANGLE] * 3, steps=7)] == [7, 7, 7]
 
 
-@pytest.mark.parametrize("problem", ["coloring", "maxcut"])
-def test_the_deadline_is_missed_by_one_step_at_most(clock, problem):
+@pytest.mark.parametrize(("problem", "steps"), [("coloring", 3), ("maxcut", 2)])
+def test_the_deadline_is_missed_by_one_step_at_most(clock, problem, steps):
+    """A step takes 0.1 s. Where a local search follows, it gets the last 0.3 of the time."""
     instance = TRIANGLE if problem == "coloring" else generate("maxcut", 1, seed=0)[0]
     ((_, result),) = clock.solver(time_limit=0.25).results([instance])
-    assert result.steps == 3
-    assert result.seconds == pytest.approx(0.3)
-    assert clock.now == pytest.approx(100.3)
+    assert result.steps == steps
+    assert result.seconds == pytest.approx(0.1 * steps)
+    assert clock.now == pytest.approx(100 + 0.1 * steps)
 
 
 @pytest.mark.parametrize(("limit", "steps"), [(0, 0), (0.01, 1)])
@@ -173,7 +174,7 @@ def test_first_feasible_stops():
 )
 def test_the_first_budget_that_is_reached_stops(clock, options, steps):
     cut = generate("maxcut", 1, seed=0)[0]
-    ((_, result),) = clock.solver(**options).results([cut])
+    ((_, result),) = clock.solver(**options, polish=False).results([cut])
     assert result.steps == steps
 
 

@@ -102,6 +102,10 @@ class _Descent:
         everyone = np.arange(len(self.x))
         self.best = self.costs.argmin(1)
         self.gain = self.costs[everyone, self.x] - self.costs[everyone, self.best]
+        # Of equal gains, the one goes first whose neighbours have fewest gains to lose.
+        gaining = self.gain[pairs.other] > NOTHING
+        self.harm = np.bincount(pairs.owner, gaining, len(self.x))
+        self.least = 1e-6 * pairs.most / max(int(np.diff(pairs.starts).max(initial=0)), 1)
 
     def move(self, variable: int, value: int) -> IntArray:
         """Set one variable; returns it and its neighbours."""
@@ -109,12 +113,20 @@ class _Descent:
         touched = np.append(self.pairs.moved(self.costs, self.x, variable, old), variable)
         costs = self.costs[touched]
         self.best[touched] = costs.argmin(1)
-        self.gain[touched] = costs[np.arange(len(touched)), self.x[touched]] - costs.min(1)
+        gain = costs[np.arange(len(touched)), self.x[touched]] - costs.min(1)
+        for way, turned in ((1, gain > self.gain[touched]), (-1, gain < self.gain[touched])):
+            turned &= (gain > NOTHING) != (self.gain[touched] > NOTHING)
+            near = [
+                self.pairs.other[self.pairs.starts[i] : self.pairs.starts[i + 1]] for i in np.unique(touched[turned])
+            ]
+            if near:
+                np.add.at(self.harm, np.concatenate(near), way)
+        self.gain[touched] = gain
         return touched
 
     def downhill(self) -> None:
         """The best move of all, until none gains."""
-        while len(self.x) and self.gain[variable := int(self.gain.argmax())] > NOTHING:
+        while len(self.x) and self.gain[variable := int((self.gain - self.least * self.harm).argmax())] > NOTHING:
             self.move(variable, int(self.best[variable]))
 
     def eject(self, variable: int, value: int) -> bool:

@@ -64,7 +64,7 @@ COLORING = (
 )
 MIS = (
     Case("RB-small", "rb-small", "objective", seconds=10, steps=1000),
-    Case("RB-large", "rb-large", "objective", seconds=20, steps=1000, chains=8),
+    Case("RB-large", "rb-large", "objective", seconds=20, steps=1000),
 )
 MAXCUT = {
     name: Case(name, f"gset-{split}", "gap", seconds=180, stretch=True, chains=20)
