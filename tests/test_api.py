@@ -93,6 +93,17 @@ def test_stream_yields_every_step(model):
     assert best[-1].values.tolist() == last.values.tolist()
 
 
+def test_a_path_is_not_an_instance(model):
+    with pytest.raises(InputError, match=r"expected instances, got 'graph.col'; read a file with blogdit.read"):
+        blogdit.solve("graph.col", model=model)
+
+
+def test_an_option_of_the_wrong_type(model):
+    graph = generate("coloring", 1, seed=0, vertices=6)[0]
+    with pytest.raises(InputError, match=r"an option has a value of the wrong type: .*'time_limit': '5'"):
+        blogdit.solve(graph, model=model, time_limit="5")
+
+
 def test_sample_gives_the_last_state_of_each_chain(model):
     graph = generate("coloring", 1, seed=0, vertices=12)[0]
     samples = blogdit.sample(graph, count=20, steps=5, model=model, seed=1)

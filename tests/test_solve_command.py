@@ -153,6 +153,25 @@ def test_out_and_resume(solve, tmp_path, lines):
     assert "12 answered before" in err
 
 
+def test_resume_does_not_forget_what_has_no_answer(tmp_path, capsys):
+    """A triangle in two colours: 3 when it is tried, and 3 when it is found in the file."""
+    path, out = write(tmp_path / "t.col", ["p edge 3 3", "e 1 2", "e 2 3", "e 1 3"]), tmp_path / "o.jsonl"
+    command = ["solve", str(path), "--colors", "2", "--steps", "2", "--device", "cpu", "--out", str(out)]
+    assert run(command) == 3
+    assert run([*command, "--resume"]) == 3
+    assert "1 answered before, 1 of them without a valid answer" in capsys.readouterr().err
+
+
+def test_resume_with_another_question_is_an_error(tmp_path, capsys):
+    path, out = write(tmp_path / "t.col", ["p edge 3 1", "e 1 2"]), tmp_path / "o.jsonl"
+    command = ["solve", str(path), "--steps", "2", "--device", "cpu", "--out", str(out)]
+    assert run([*command, "--problem", "mis"]) == 0
+    assert run([*command, "--problem", "maxcut", "--resume"]) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.endswith("o.jsonl: holds 't' as mis with 3 variables; expected maxcut with 3, or another --out")
+    assert len(records(out)) == 1
+
+
 def test_an_existing_file_is_not_overwritten(solve, tmp_path, lines):
     path, out = write(tmp_path / "p.txt", lines[:2]), write(tmp_path / "o.jsonl", ["precious"])
     code, _, err = solve(path, "--out", out)

@@ -70,10 +70,11 @@ def _options(given: Mapping[str, Any]) -> SolveOptions:
         return SolveOptions(**{name: value for name, value in given.items() if value is not None})
     except ValueError as error:
         raise InputError(str(error)) from None
-    except TypeError:
-        unknown = sorted(set(given) - {item.name for item in fields(SolveOptions)})
-        known = ", ".join(item.name for item in fields(SolveOptions))
-        raise InputError(f"unknown option {', '.join(unknown)}; expected {known}") from None
+    except TypeError as error:
+        known = [item.name for item in fields(SolveOptions)]
+        if unknown := sorted(set(given) - set(known)):
+            raise InputError(f"unknown option {', '.join(unknown)}; expected {', '.join(known)}") from None
+        raise InputError(f"an option has a value of the wrong type: {error}; got {dict(given)}") from None
 
 
 def solver_pool(
@@ -97,6 +98,8 @@ def solve(
 ) -> list[Result]:
     """A checked Result for each instance, in order. Options: steps, time_limit, total_time, target, first_feasible,
     chains, block, schedule, cycle, polish, batch_size, seed (see `SolveOptions`)."""
+    if isinstance(instances, str | Path):
+        raise InputError(f"expected instances, got {str(instances)!r}; read a file with blogdit.read")
     everyone = [instances] if isinstance(instances, Instance) else list(instances)
     events = solver_pool(model, device, **options).run(everyone)
     found = {event.index: event.result for event in events if isinstance(event, Finished)}

@@ -19,6 +19,7 @@ from blogdit.errors import InputError
 if TYPE_CHECKING:
     from blogdit.commands.solve_display import Display
     from blogdit.csp import Instance
+    from blogdit.formats.records import RecordFile
 
 
 def solve(
@@ -89,7 +90,7 @@ def solve(
 
         instances = read_all(files, problem, colors, pool.on_error)
         if results is not None:
-            instances = _unanswered(instances, results.names, tally)
+            instances = _unanswered(instances, results, tally)
         instances = takewhile(lambda _: interrupts.received is None, instances)
         view, instances = _view_of(instances, json, filed=results is not None)
         for event in pool.run(instances):
@@ -125,12 +126,21 @@ def _reporter(tally: Tally, display: Display) -> Callable[[InputError], None]:
     return report
 
 
-def _unanswered(instances: Iterable[Instance], answered: set[str], tally: Tally) -> Iterator[Instance]:
+def _unanswered(instances: Iterable[Instance], results: RecordFile, tally: Tally) -> Iterator[Instance]:
+    """Those that the file does not hold. An answer to another question under the same name is an error."""
     for instance in instances:
-        if instance.name in answered:
-            tally.skipped += 1
-        else:
+        held = results.held.get(instance.name)
+        if held is None:
             yield instance
+            continue
+        if (held.problem, held.variables) != (instance.problem, instance.size):
+            raise InputError(
+                f"holds {instance.name!r} as {held.problem} with {held.variables} variables; expected "
+                f"{instance.problem} with {instance.size}, or another --out",
+                results.path,
+            )
+        tally.skipped += 1
+        tally.skipped_invalid += held.status == "infeasible"
 
 
 def _view_of(instances: Iterator[Instance], json: bool, filed: bool) -> tuple[View, Iterator[Instance]]:

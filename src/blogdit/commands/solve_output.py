@@ -96,6 +96,7 @@ class Tally:
     seconds: dict[str, float] = field(default_factory=dict)
     broken: int = 0  # lines, files and problems that could not be used
     skipped: int = 0  # instances that the file of results holds already
+    skipped_invalid: int = 0  # those of them that have no valid answer
     unfinished: int = 0  # instances in work when a signal came
 
     def add(self, result: Result) -> None:
@@ -113,7 +114,7 @@ class Tally:
 
     def exit_code(self, cut_short: bool) -> int:
         """3: an instance has no valid answer; 2: some input could not be used; 0: all is well."""
-        if cut_short or self.number("infeasible"):
+        if cut_short or self.number("infeasible") or self.skipped_invalid:
             return 3
         return 2 if self.broken else 0
 
@@ -133,7 +134,8 @@ class Tally:
         facts = [
             f"{self.done} instance{'s' * (self.done != 1)} in {seconds:.1f} s, {steps / max(seconds, 1e-9):.1f} steps/s"
         ]
-        facts += [f"{self.skipped} answered before"] if self.skipped else []
+        without = f", {self.skipped_invalid} of them without a valid answer" if self.skipped_invalid else ""
+        facts += [f"{self.skipped} answered before{without}"] if self.skipped else []
         facts += [f"{self.broken} input{'s' * (self.broken != 1)} could not be used"] if self.broken else []
         facts += [f"{self.unfinished} unfinished"] if self.unfinished else []
         console.print("; ".join(facts + ([note] if note else [])), soft_wrap=True)

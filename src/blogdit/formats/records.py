@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 from blogdit.errors import InputError
 from blogdit.formats.solutions import record
@@ -14,14 +14,22 @@ from blogdit.formats.text import COMPRESSION_SUFFIXES
 from blogdit.result import Result
 
 
+class Held(NamedTuple):
+    """What a file says about an instance; None where it says nothing (traces do not)."""
+
+    problem: str | None
+    variables: int | None
+    status: str | None
+
+
 class RecordFile:
-    """JSON lines, each in the file as soon as it is written. `names` are the instances it held at the start.
+    """JSON lines, each in the file as soon as it is written. `held` are the instances it held at the start, by name.
 
     A file that exists is gone on with only if `resume` says so; a last line that a kill has cut off is dropped.
     """
 
     def __init__(self, path: str | Path, resume: bool = False):
-        self.path, self.names = Path(path), set[str]()
+        self.path, self.held = Path(path), dict[str, Held]()
         if self.path.suffix in COMPRESSION_SUFFIXES:
             raise InputError("grows line by line and cannot be compressed; expected .jsonl", path)
         if self.path.is_file() and self.path.stat().st_size:
@@ -54,20 +62,24 @@ class RecordFile:
                 end = 0  # of the last whole line
                 for number, line in enumerate(file, 1):
                     if line.endswith(b"\n"):
-                        self.names.add(self._name(line, number))
+                        name, held = self._held(line, number)
+                        self.held[name] = held
                         end += len(line)
                 file.truncate(end)
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror or error}", self.path) from None
 
-    def _name(self, line: bytes, number: int) -> str:
+    def _held(self, line: bytes, number: int) -> tuple[str, Held]:
         try:
-            name = json.loads(line)["instance"]
-        except (ValueError, TypeError, KeyError):
+            data = json.loads(line)
+            name, values = data["instance"], data.get("values")
+            variables = len(values) if isinstance(values, list | str) else None
+            held = Held(data.get("problem"), variables, data.get("status"))
+        except (ValueError, TypeError, KeyError, AttributeError):
             name = None
         if not isinstance(name, str):
             raise InputError("not a record of blogdit; expected a file that --out has written", self.path, number)
-        return name
+        return name, held
 
     def _unwritable(self, error: OSError) -> InputError:
         return InputError(f"cannot be written: {error.strerror or error}", self.path)
