@@ -13,7 +13,7 @@ import pytest
 
 from blogdit import datasets
 from blogdit.baselines import Budget, System, systems
-from blogdit.bench import own, runner
+from blogdit.bench import own, report, runner
 from blogdit.bench.own import Blogdit, make, named_models
 from blogdit.bench.records import COLUMNS, RecordFile, commit, device_name, read_records
 from blogdit.bench.report import fill
@@ -208,6 +208,15 @@ def test_report_fills_a_document(tmp_path, monkeypatch):
     assert (document.parent / "figures" / "tiny.png").exists()
     fill(tmp_path, document)
     assert document.read_text() == text
+
+
+def test_report_says_what_it_needs(tmp_path, capsys):
+    assert report.main([]) == 2
+    assert "RESULTS DOCUMENT" in capsys.readouterr().err
+    assert report.main([str(tmp_path / "none"), str(tmp_path / "page.md")]) == 2
+    assert capsys.readouterr().err.endswith("none: no such folder\n")
+    assert report.main([str(tmp_path), str(tmp_path / "page.md")]) == 2
+    assert capsys.readouterr().err.endswith("page.md: no such file\n")
 
 
 def test_the_page_of_results_has_a_place_for_every_suite_and_names_every_system():

@@ -54,5 +54,18 @@ def _report(suite: Suite, records: list[Record], folder: Path) -> None:
     write_report(suite, entrants, records, folder)
 
 
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 2:
+        print("usage: python -m blogdit.bench.report RESULTS DOCUMENT", file=sys.stderr)
+        return 2
+    results, document = map(Path, arguments)
+    for path, kind, there in ((results, "folder", results.is_dir()), (document, "file", document.is_file())):
+        if not there:
+            print(f"blogdit: {path}: no such {kind}", file=sys.stderr)
+            return 2
+    print("\n".join(fill(results, document)) or "no records found")
+    return 0
+
+
 if __name__ == "__main__":
-    print("\n".join(fill(Path(sys.argv[1]), Path(sys.argv[2]))))
+    sys.exit(main(sys.argv[1:]))

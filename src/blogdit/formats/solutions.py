@@ -20,12 +20,14 @@ from blogdit.result import Result
 
 
 def record(result: Result) -> dict[str, Any]:
-    """`result.record()` with a Sudoku's values as its string of digits."""
+    """`result.record()` with a Sudoku's values as its string of digits, else with the names of the variables."""
     data = result.record()
     instance, values = result.instance, result.values
     inside = bool(((values >= 0) & (values < instance.domain_sizes)).all())
     if instance.problem == "sudoku" and inside and instance.domain_sizes[0] <= len(sudoku.SYMBOLS):
         data["values"] = sudoku.text(instance, values)
+    elif instance.labels is not None:
+        data["labels"] = [label if isinstance(label, str | int | float) else str(label) for label in instance.labels]
     return data
 
 
