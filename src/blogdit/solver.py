@@ -38,6 +38,7 @@ PLACES = {"cpu": 1 << 14, "cuda": 1 << 20}
 MOST_PLACES = 1024  # instances
 # Of a time limit, for the search after the last step. Steps are dear on a CPU, moves are not.
 SEARCH_SHARE = {"cpu": 0.3, "cuda": 0.05}
+LARGEST_GREEDY = 5000  # variables of an instance that the search also begins from nothing: tenths of a second
 LOOK_EVERY = {"cpu": 1, "cuda": 16}  # steps; a look at the device makes it wait
 
 
@@ -345,7 +346,8 @@ class Solver:
         values = crew.batch.per_instance(decode(crew.logits, crew.batch))[:, index]
         instances = [crew.jobs[place].instance for place in places]
         starts = torch.cat([values, crew.best_valid[None, index], crew.best_values[None, index]])
-        if self.device.type == "cpu":  # where chains take few steps, greedy descent from nothing may be ahead of them
+        # Where chains take few steps, greedy descent from nothing may be ahead of them.
+        if self.device.type == "cpu" and values.shape[2] <= LARGEST_GREEDY:
             for start, one in zip(starts[0], instances, strict=True):
                 start[: one.size] = torch.tensor(polish(one, one.given_values, deadline=now))
         end = now + 0.6 * (deadline - now)
