@@ -26,6 +26,14 @@ def _tile(ptr, first, stride, count, n, c):
 
 
 @triton.jit
+def _qkv(ptr, start, count, n, c, inner: tl.constexpr):
+    """Queries, keys and values of one head of a group."""
+    q = _tile(ptr, start, 3 * inner, count, n, c)
+    k = _tile(ptr, start + inner, 3 * inner, count, n, c)
+    return q, k, _tile(ptr, start + 2 * inner, 3 * inner, count, n, c)
+
+
+@triton.jit
 def _related(mask_ptr, group, variables, n):
     """Which pairs see each other: the mask, and every variable itself."""
     inside = (n < variables)[:, None] & (n < variables)[None, :]
@@ -46,9 +54,7 @@ def _forward_kernel(
     related = _related(mask_ptr, group, variables, n)
     for head in range(heads):
         start = first * 3 * inner + head * width
-        q = _tile(qkv_ptr, start, 3 * inner, variables, n, c)
-        k = _tile(qkv_ptr, start + inner, 3 * inner, variables, n, c)
-        v = _tile(qkv_ptr, start + 2 * inner, 3 * inner, variables, n, c)
+        q, k, v = _qkv(qkv_ptr, start, variables, n, c, inner)
         s = tl.where(related, tl.dot(q, tl.trans(k), input_precision="ieee") * scale, float("-inf"))
         top = tl.max(s, 1)
         p = tl.exp2(s - top[:, None])
@@ -71,9 +77,7 @@ def _backward_kernel(
     related = _related(mask_ptr, group, variables, n)
     for head in range(heads):
         start = first * 3 * inner + head * width
-        q = _tile(qkv_ptr, start, 3 * inner, variables, n, c)
-        k = _tile(qkv_ptr, start + inner, 3 * inner, variables, n, c)
-        v = _tile(qkv_ptr, start + 2 * inner, 3 * inner, variables, n, c)
+        q, k, v = _qkv(qkv_ptr, start, variables, n, c, inner)
         dout = _tile(dout_ptr, first * inner + head * width, inner, variables, n, c)
         out = _tile(out_ptr, first * inner + head * width, inner, variables, n, c)
         delta = tl.sum(dout.to(tl.float32) * out.to(tl.float32), 1)

@@ -348,8 +348,10 @@ class Solver:
         starts = torch.cat([values, crew.best_valid[None, index], crew.best_values[None, index]])
         # Where chains take few steps, greedy descent from nothing may be ahead of them.
         if self.device.type == "cpu" and values.shape[2] <= LARGEST_GREEDY:
-            for start, one in zip(starts[0], instances, strict=True):
+            greedy = torch.zeros_like(starts[:1])
+            for start, one in zip(greedy[0], instances, strict=True):
                 start[: one.size] = torch.tensor(polish(one, one.given_values, deadline=now))
+            starts = torch.cat([starts, greedy])
         end = now + 0.6 * (deadline - now)
         try:
             found = walk(instances, starts, crew.batch.values, end, lambda: self.stopping).cpu().numpy()
