@@ -6,7 +6,7 @@ from triton import compile as compile_kernel
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from blogdit import dense_kernels, fused, kernels
+from blogdit import dense_kernels, fused, kernels, walk_kernel
 
 HALF, FLOAT, INT = "*bf16", "*fp32", "*i32"
 WEIGHTS = dict.fromkeys(("norm_weight", "norm_bias", "matrix_ptr", "qkv_ptr", "h_ptr"), HALF)
@@ -24,6 +24,12 @@ FORWARD = {"width": 16, "all_heads": 4, "chunk": kernels.CHUNKS["forward"]}
 BACKWARD = {"width": 16, "heads": 4, "chunk": kernels.CHUNKS["backward"], "several": 2}
 NETWORK = {"dim": 64, "inner": 64, "tile": 64}
 MASKED = {"heads": 4, "width": 16, "block": 128}
+ROWS = ("other", "own", "theirs", "weight", "count", "x", "rest", "costs", "best_x", "salt", "nudge", "pause")
+WALK = {
+    **{f"{name}_ptr": INT for name in ROWS},
+    **dict.fromkeys(("energy_ptr", "best_ptr"), "*i64"),
+    **dict.fromkeys(("taken", "moves", "depth"), "i32"),
+}
 CASES = [
     (dense_kernels._forward_kernel, MASKED, {"mask_ptr": "*u8"}),
     (dense_kernels._backward_kernel, MASKED, {"mask_ptr": "*u8"}),
@@ -32,6 +38,7 @@ CASES = [
     (kernels._backward_kernel, {**BACKWARD, "biased": True}, {}),
     (kernels._delta_kernel, {"width": 16, "tile": 256}, {}),
     (kernels._noise_kernel, {"normal": True, "chunk": 1024}, {"out_ptr": FLOAT}),
+    (walk_kernel._walk_kernel, {"width": 2, "values": 2, "tile": 1024, "neighbours": 64}, WALK),
     (fused._first_kernel, {**NETWORK, "features": 4}, {}),
     (fused._layer_kernel, {**NETWORK, "wide": 128, "last": False}, {}),
     (fused._layer_kernel, {**NETWORK, "wide": 128, "last": True}, {}),

@@ -63,9 +63,10 @@ def puzzles():
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Time that passes only while a network works: `tick` seconds a step."""
+    """Time that passes only while a network works or a walk moves: `tick` seconds a step."""
     from blogdit.solver import Solver
     from blogdit.solving import SolveOptions
+    from blogdit.walk import Walk
     from helpers import random_model
 
     class Clock:
@@ -82,7 +83,13 @@ def clock(monkeypatch):
             solver.denoise = slow
             return solver
 
-    clock = Clock()
+    clock, moves = Clock(), Walk._take
+
+    def slow_moves(*arguments):
+        clock.now += clock.tick
+        moves(*arguments)
+
+    monkeypatch.setattr(Walk, "_take", slow_moves)
     monkeypatch.setattr(time, "monotonic", lambda: clock.now)
     return clock
 

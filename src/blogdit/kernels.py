@@ -244,8 +244,8 @@ neighbour_attention.register_autograd(_gradient, setup_context=_save)
 
 
 @triton.jit
-def _mix(x):
-    """`noise._mix` on uint32."""
+def mix(x):
+    """`noise.mix` on uint32."""
     x = x ^ (x >> 16)
     x = x * 0x7FEB352D
     x = x ^ (x >> 15)
@@ -256,10 +256,10 @@ def _mix(x):
 @triton.jit
 def _bits(key, draw, chain, variable, value, lane: tl.constexpr):
     """`noise.StreamNoise._bits` of one number."""
-    key = _mix(_mix(key ^ _mix(draw * 2 + lane)) + 0x9E37)
-    key = _mix(key + chain * 0x3C6EF372)
-    key = _mix(key + variable * 0x5BD1E995)
-    return (_mix(key ^ _mix(value + 0x51ED270B)) >> 8).to(tl.float32)
+    key = mix(mix(key ^ mix(draw * 2 + lane)) + 0x9E37)
+    key = mix(key + chain * 0x3C6EF372)
+    key = mix(key + variable * 0x5BD1E995)
+    return (mix(key ^ mix(value + 0x51ED270B)) >> 8).to(tl.float32)
 
 
 @triton.jit

@@ -45,12 +45,12 @@ class GeneratorNoise:
         return self._own(torch.rand(shape, generator=self.generator, device=self.device), instances)
 
 
-def _wrap(number: int) -> int:
+def wrap(number: int) -> int:
     """32 bits as int32 holds them."""
     return (number + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
-def _mix(x: Tensor) -> Tensor:
+def mix(x: Tensor) -> Tensor:
     """A 32-bit finaliser on int32 tensors (Wellons' "lowbias32"): each input bit flips each output bit half the time.
 
     Products wrap around; a shift to the right brings in copies of the sign, which are masked away.
@@ -58,7 +58,7 @@ def _mix(x: Tensor) -> Tensor:
     x = x ^ ((x >> 16) & 0xFFFF)
     x = x.mul_(0x7FEB352D)
     x = x ^ ((x >> 15) & 0x1FFFF)
-    x = x.mul_(_wrap(0x846CA68B))
+    x = x.mul_(wrap(0x846CA68B))
     return x ^ ((x >> 16) & 0xFFFF)
 
 
@@ -76,10 +76,10 @@ class StreamNoise:
     def _bits(self, chains: int, variables: int, width: int, lane: int) -> Tensor:
         """(chains, B, variables, width) 24-bit numbers."""
         count = functools.partial(torch.arange, dtype=torch.int32, device=self.keys.device)
-        key = _mix(_mix(self.keys ^ _mix(self.draws * 2 + lane)) + 0x9E37)
-        key = _mix(key.view(1, -1, 1, 1) + count(chains).view(-1, 1, 1, 1) * 0x3C6EF372)
-        key = _mix(key + count(variables).view(1, 1, -1, 1) * 0x5BD1E995)
-        return (_mix(key ^ _mix(count(width) + 0x51ED270B)) >> 8) & 0xFFFFFF
+        key = mix(mix(self.keys ^ mix(self.draws * 2 + lane)) + 0x9E37)
+        key = mix(key.view(1, -1, 1, 1) + count(chains).view(-1, 1, 1, 1) * 0x3C6EF372)
+        key = mix(key + count(variables).view(1, 1, -1, 1) * 0x5BD1E995)
+        return (mix(key ^ mix(count(width) + 0x51ED270B)) >> 8) & 0xFFFFFF
 
     def uniform(self, chains: int, instances: int, variables: int) -> Tensor:
         if variables == 0:

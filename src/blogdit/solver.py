@@ -28,9 +28,9 @@ from blogdit.errors import InputError
 from blogdit.inference import fastest, inference_copy
 from blogdit.polish import can_polish, polish
 from blogdit.result import Result
+from blogdit.search import search
 from blogdit.solving import Finished, SolveOptions, Step
 from blogdit.stepping import Stepped, Stepper
-from blogdit.walk import walk
 
 # Values of all variables and chains on the device at a time, where no batch size is given: enough to keep it busy,
 # few enough that a step stays short.
@@ -38,6 +38,7 @@ PLACES = {"cpu": 1 << 14, "cuda": 1 << 20}
 MOST_PLACES = 1024  # instances
 # Of a time limit, for the search after the last step. Steps are dear on a CPU, moves are not.
 SEARCH_SHARE = {"cpu": 0.3, "cuda": 0.05}
+WALK_SHARE = {"cpu": 0.6, "cuda": 0.9}  # of what the search has; the rest is for descent
 LARGEST_GREEDY = 5000  # variables of an instance that the search also begins from nothing: tenths of a second
 LOOK_EVERY = {"cpu": 1, "cuda": 16}  # steps; a look at the device makes it wait
 
@@ -352,9 +353,10 @@ class Solver:
             for start, one in zip(greedy[0], instances, strict=True):
                 start[: one.size] = torch.tensor(polish(one, one.given_values, deadline=now))
             starts = torch.cat([starts, greedy])
-        end = now + 0.6 * (deadline - now)
+        end = now + WALK_SHARE[self.device.type] * (deadline - now)
+        goes_on = self.options.steps is None and deadline < math.inf  # else it is not time that ended the sampling
         try:
-            found = walk(instances, starts, crew.batch.values, end, lambda: self.stopping).cpu().numpy()
+            found = search(instances, starts, crew.batch.values, end, lambda: self.stopping, goes_on).cpu().numpy()
         except torch.cuda.OutOfMemoryError:  # then descent alone has to do
             torch.cuda.empty_cache()
             return {}

@@ -21,6 +21,15 @@ from blogdit.relations import VALUE_FEATURES
 MEAN_SCALE = 4.0  # logits are of the size of sigma; the last layer starts with outputs of size 1
 
 
+def highest_value(u: Tensor) -> Tensor:
+    """u.amax(1). Its gradient goes to one of equal entries: to share it, as torch does, takes a second comparison with
+    the rounded maximum, which a compiled backward pass may make with unrounded numbers, and find none equal."""
+    if not u.requires_grad:
+        return u.amax(1)
+    places = torch.arange(u.shape[1], device=u.device).view(-1, 1, 1)
+    return torch.where(places == u.detach().argmax(1, keepdim=True), u, 0.0).sum(1)
+
+
 class AxisLayer(nn.Module):
     """Pre-norm attention across variables, then a feed-forward part that sees the other values of the variable."""
 
@@ -46,9 +55,9 @@ class AxisLayer(nn.Module):
         h = h + self.attention_out(seen)
         u = self.ffn_norm(h)
         if domain is None:
-            highest, mean = u.amax(1), u.mean(1)
+            highest, mean = highest_value(u), u.mean(1)
         else:
-            highest = u.masked_fill(~domain, -1e4).amax(1)
+            highest = highest_value(u.masked_fill(~domain, -1e4))
             mean = (u * domain).sum(1) / domain.sum(0)
         pooled = self.pool_in(torch.cat([highest, mean], -1))  # (R, M, wide)
         return h + self.ffn_out(functional.relu(self.ffn_in(u) + pooled[:, None]))
@@ -68,7 +77,8 @@ class AxisBody(nn.Module):
         # A probability, and how it compares with the uniform one.
         sizes = x.shape[-1] if context.domain is None else context.domain.sum(-1, keepdim=True)
         chances = torch.stack([x, x * sizes], -1).transpose(1, 2)  # (R, K, M, 2)
-        h = self.chance_in(chances) + self.feature_in(context.features.transpose(0, 1)) + place[:, None]
+        h = self.chance_in(chances) + self.feature_in(context.features.transpose(0, 1))
+        h = h + place[:, None].to(h.dtype)  # under autocast the residual stream is bfloat16, as it is in solving
         domain = None if context.domain is None else context.domain.T[..., None]  # (K, M, 1)
         for layer in self.layers:
             h = layer(h, context.bias, domain)

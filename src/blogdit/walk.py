@@ -19,26 +19,27 @@ from torch import Tensor
 
 from blogdit.constraints import Conflict, FloatArray, NotEqual
 from blogdit.csp import Instance
+from blogdit.noise import mix, wrap
 from blogdit.polish import Pairs, can_polish
+from blogdit.runtime import runs_kernels
 
-MOVES = {"cpu": 4, "cuda": 16}  # for each variable
-MOST_WORK = {"cpu": 10**9, "cuda": 10**11}  # moves times values that a move looks at: seconds for an instance
 LARGEST = 1 << 24  # entries of the table of neighbours of an instance that walks
-TOGETHER = 1 << 25  # entries of all tables on the device
 # Energies are whole numbers, so that sums are exact in any order: the largest gain of a variable is 2^16 units.
 GAIN = 1 << 16
 NEVER = 1 << 30  # what a value costs that a variable cannot take
-GLANCE = 64  # moves between looks at the clock
+# Between looks at the clock: moves, or with the kernel (variable, value) pairs looked at, hundredths of a second.
+GLANCE, LAUNCH = 64, 1 << 24
 
 
 class Terms(NamedTuple):
     """Energy terms by instance and variable, (B, N, D) int32: weight w if the variable has value `own` and `other` has
-    `theirs`; own = -1: if both have the same. Padding has weight 0."""
+    `theirs`; own = -1: if both have the same. Padding, after the first `degree` (B, N), has weight 0."""
 
     other: Tensor
     own: Tensor
     theirs: Tensor
     weight: Tensor
+    degree: Tensor
 
 
 def table_size(instance: Instance, variables: int) -> int:
@@ -64,11 +65,13 @@ def _units(pairs: Pairs, amounts: FloatArray) -> npt.NDArray[np.int32]:
 def _tables(pairs: Sequence[Pairs], variables: int, device: torch.device) -> Terms:
     deepest = max(int(np.diff(one.starts).max(initial=0)) for one in pairs)
     other, own, theirs, weight = np.zeros((4, len(pairs), variables, max(deepest, 1)), np.int32)
+    count = np.zeros((len(pairs), variables), np.int32)
     for place, one in enumerate(pairs):
         slot = np.arange(len(one.owner)) - one.starts[one.owner]
         other[place, one.owner, slot], weight[place, one.owner, slot] = one.other, _units(one, one.weights)
         own[place, one.owner, slot], theirs[place, one.owner, slot] = one.values.T
-    return Terms(*(torch.from_numpy(table).to(device) for table in (other, own, theirs, weight)))
+        count[place, : len(one.starts) - 1] = np.diff(one.starts)
+    return Terms(*(torch.from_numpy(table).to(device) for table in (other, own, theirs, weight, count)))
 
 
 def _alone(pairs: Sequence[Pairs], variables: int, width: int) -> Tensor:
@@ -90,88 +93,89 @@ class Walk:
         self.width, device = width, values.device
         pairs = [Pairs(instance) for instance in instances]
         self.terms = _tables(pairs, self.variables, device)
+        self.alone = _alone(pairs, self.variables, width).to(device)
         sizes = torch.tensor([instance.size for instance in instances], device=device)
-        real = torch.arange(self.variables, device=device) < sizes[:, None]
-        values = torch.where(real, values, 0)
-        self.x = values.reshape(-1, self.variables)
+        self.real = torch.arange(self.variables, device=device) < sizes[:, None]
         self.instance = torch.arange(self.size, device=device).repeat(self.chains)  # of each row
-        self.chain = torch.arange(self.chains, device=device).repeat_interleave(self.size)
+        self.chain = torch.arange(self.chains, dtype=torch.int32, device=device).repeat_interleave(self.size)
         self.cells = torch.arange(self.variables, device=device) * width
-        alone = _alone(pairs, self.variables, width).to(device)
-        costs = torch.stack([self._costs(alone, x) for x in values])  # (C, B, N, width)
-        own, own_alone = (t.gather(-1, values[..., None])[..., 0] for t in (costs, alone.expand_as(costs)))
-        # A term on a pair is in the costs of both of its variables.
-        self.energy = (own.long() + own_alone).sum(-1).view(-1) // 2
-        self.costs = costs.view(len(self.x), -1)  # (rows, N * width)
-        self.best, self.best_x = self.energy.clone(), self.x.clone()
-        self.rest = torch.zeros_like(self.x)  # the move at which a variable may change again
-        self.pause = (sizes // 4).clamp(max=20)[self.instance]
+        self.pause = (sizes // 4).clamp(max=20).int()[self.instance]
         # Equals are taken in an order that differs from chain to chain and from move to move. It counts less than the
         # smallest weight, and less than what a penalty is above a gain.
-        order = torch.randperm(self.variables * width, generator=torch.Generator().manual_seed(0))
-        self.order, self.salt = order.int().to(device), (40503 * self.chain[:, None]).int()
         least = [min(int(np.abs(_units(one, one.weights)).min(initial=GAIN)), GAIN // 64) for one in pairs]
         nudge = torch.tensor([max(one // 2, 1) for one in least], dtype=torch.int32, device=device)
-        self.nudge = nudge[self.instance, None]
-        self.taken = torch.zeros((), dtype=torch.long, device=device)
+        self.nudge = nudge[self.instance]
+        self.round = 0
+        self.start(values)
 
-    def _costs(self, alone: Tensor, x: Tensor) -> Tensor:
+    def start(self, values: Tensor) -> None:
+        """Begin at `values` (C, B, N), with nothing seen."""
+        values = torch.where(self.real, values, 0).long()
+        costs = torch.stack([self._costs(x) for x in values])  # (C, B, N, width)
+        own, own_alone = (t.gather(-1, values[..., None])[..., 0] for t in (costs, self.alone.expand_as(costs)))
+        # A term on a pair is in the costs of both of its variables.
+        self.energy = (own.long() + own_alone).sum(-1).view(-1) // 2
+        self.costs = costs.view(len(self.instance), -1)  # (rows, N * width)
+        self.x = values.int().view(-1, self.variables)
+        self.best, self.best_x = self.energy.clone(), self.x.clone()
+        self.rest = torch.zeros_like(self.x)  # the move at which a variable may change again
+        self.taken = 0
+        self.round += 1
+        self.salt = self.chain * 0x3C6EF372 + wrap(self.round * 0x27D4EB2F)
+
+    def _costs(self, x: Tensor) -> Tensor:
         """The energy of every variable at every value, the others at x (B, N)."""
-        other, own, theirs, weight = self.terms
+        other, own, theirs, weight, _ = self.terms
         there = x[:, None].expand(-1, self.variables, -1).gather(2, other.long())  # (B, N, D)
         same = own < 0
         amount = weight * (same | (theirs == there))
-        return alone.scatter_add(2, torch.where(same, there, own.long()), amount)
+        return self.alone.scatter_add(2, torch.where(same, there, own.long()), amount)
 
-    def run(self, moves: int, deadline: float = math.inf, stopped: Callable[[], bool] = lambda: False) -> None:
-        """So many moves, or as many as there is time for. On a GPU a move is recorded once and replayed."""
-        move = self.move
-        for taken in range(moves):
-            if taken % GLANCE == 0:
-                if self.x.is_cuda and deadline < math.inf:
-                    torch.cuda.synchronize()  # the clock is that of moves that are done
-                if stopped() or time.monotonic() > deadline:
-                    break
-            if taken == 1 and self.x.is_cuda:
-                move = self._recorded()
-            move()
+    def run(self, moves: int, deadline: float = math.inf, stopped: Callable[[], bool] = lambda: False) -> bool:
+        """So many moves, or as many as there is time for: then False."""
+        fast = runs_kernels(self.x.device)
+        some = max(LAUNCH // (self.variables * self.width), 1) if fast else GLANCE
+        for first in range(0, moves, some):
+            if self.x.is_cuda:
+                torch.cuda.synchronize()  # the clock is that of moves that are done
+            if stopped() or time.monotonic() > deadline:
+                return False
+            self._take(min(some, moves - first), fast)
+        return True
 
-    def _recorded(self) -> Callable[[], None]:
-        graph = torch.cuda.CUDAGraph()
-        try:
-            with torch.cuda.stream(torch.cuda.current_stream()), torch.cuda.graph(graph):
+    def _take(self, moves: int, fast: bool) -> None:
+        if fast:
+            from blogdit.walk_kernel import take_moves
+
+            take_moves(self, moves)
+        else:
+            for _ in range(moves):
                 self.move()
-        except torch.cuda.OutOfMemoryError:
-            raise
-        except RuntimeError:  # slower, but the same
-            return self.move
-        return graph.replay
 
     def move(self) -> None:
-        """One change in every chain that has one. All tensors are changed in place."""
+        """One change in every chain that has one."""
         self.taken += 1
-        own = self.costs.gather(1, self.cells + self.x)
-        change = (self.costs.view(*self.x.shape, -1) - own[..., None]).view(len(self.x), -1)
-        count = self.order.numel()
-        turns = (torch.arange(count, device=self.x.device) + 7919 * self.taken) % count
-        order = (self.order[turns] + self.salt) % count  # (rows, N * width)
-        score = change + order * self.nudge // count
+        here = (self.cells + self.x).long()
+        change = (self.costs.view(*self.x.shape, -1) - self.costs.gather(1, here)[..., None]).view(len(self.x), -1)
+        key = mix(self.salt + wrap(self.taken * 0x9E3779B1))  # int32, the kernel's 32 bits
+        order = mix(torch.arange(change.shape[1], dtype=torch.int32, device=key.device) * 0x5BD1E995 + key[:, None])
+        score = change + (((order >> 16) & 0xFFFF) * self.nudge[:, None] >> 16)
         resting = (self.rest > self.taken).repeat_interleave(self.width, 1)
         below = self.energy[:, None] + change < self.best[:, None]
-        score = score.masked_fill(resting & ~below, NEVER).scatter(1, self.cells + self.x, NEVER)
+        score = score.masked_fill(resting & ~below, NEVER).scatter(1, here, NEVER)
         lowest, pick = score.min(1, keepdim=True)
         moves = lowest < NEVER // 2
-        variable, new = pick // self.width, pick % self.width
+        variable = pick // self.width
         old = self.x.gather(1, variable)
-        new = torch.where(moves, new, old)
+        new = torch.where(moves, (pick % self.width).int(), old)
         self.x.scatter_(1, variable, new)
-        rest = self.taken + 1 + self.pause + (self.taken * 31 + self.chain * 17) % 10
-        self.rest.scatter_(1, variable, torch.where(moves, rest[:, None], 0))
+        rest = self.taken + 1 + self.pause + ((key >> 16) & 0xFFFF) % 10
+        self.rest.scatter_(1, variable, torch.where(moves, rest[:, None], self.rest.gather(1, variable)))
         self._update_costs(variable[:, 0], old, new)
         self.energy += torch.where(moves, change.gather(1, pick), 0)[:, 0]
         better = self.energy < self.best
-        self.best.copy_(torch.where(better, self.energy, self.best))
-        self.best_x.copy_(torch.where(better[:, None], self.x, self.best_x))
+        self.best = torch.where(better, self.energy, self.best)
+        self.best_x[better] = self.x[better]
 
     def lowest(self) -> Tensor:
         """(B, N)."""
@@ -181,28 +185,9 @@ class Walk:
 
     def _update_costs(self, variable: Tensor, old: Tensor, new: Tensor) -> None:
         """The neighbours of a variable that went from `old` to `new` (rows, 1)."""
-        other, own, theirs, weight = (table[self.instance, variable] for table in self.terms)
+        other, own, theirs, weight = (table[self.instance, variable] for table in self.terms[:4])
         same = own < 0
-        before = other * self.width + torch.where(same, old, theirs)  # int64, as `old` is
+        before = other * self.width + torch.where(same, old, theirs)
         after = other * self.width + torch.where(same, new, theirs)
-        self.costs.scatter_add_(1, before, -weight * (same | (own == old)))
-        self.costs.scatter_add_(1, after, weight * (same | (own == new)))
-
-
-def walk(
-    instances: Sequence[Instance],
-    values: Tensor,
-    width: int,
-    deadline: float = math.inf,
-    stopped: Callable[[], bool] = lambda: False,
-) -> Tensor:
-    """The lowest state that any chain of an instance comes across, (B, N); `values` (chains, B, N) are the starts."""
-    began, found = time.monotonic(), []
-    some = max(1, TOGETHER // max(table_size(one, values.shape[2]) for one in instances))
-    parts, kind, (rows, _, variables) = range(0, len(instances), some), values.device.type, values.shape
-    moves = min(MOVES[kind] * variables, MOST_WORK[kind] // (rows * variables * width))
-    for number, first in enumerate(parts, 1):
-        chains = Walk(instances[first : first + some], values[:, first : first + some], width)
-        chains.run(moves, began + (deadline - began) * number / len(parts), stopped)
-        found.append(chains.lowest())
-    return torch.cat(found)
+        self.costs.scatter_add_(1, before.long(), -weight * (same | (own == old)))
+        self.costs.scatter_add_(1, after.long(), weight * (same | (own == new)))

@@ -1,0 +1,118 @@
+"""The search after the last step: rounds of walks, each from a mixture of two good states of the same instance.
+
+What two good states agree on is likely to be right, so a new start keeps it and draws the rest from either. The walk
+from it replaces the state that it stands for if it ends no higher, and is not what another chain already has.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from blogdit.csp import Instance
+from blogdit.noise import mix, wrap
+from blogdit.walk import NEVER, Walk, table_size
+
+ROUND = 128  # moves for each variable
+MOVES = {"cpu": 4, "cuda": 2 * ROUND}  # for each variable, unless it may take all the time
+MOST_WORK = {"cpu": 10**9, "cuda": 5 * 10**11}  # moves times values that a move looks at: seconds for an instance
+TOGETHER = 1 << 25  # entries of all tables of neighbours on the device
+WALKERS = 264  # on a GPU: twice what an H200 runs side by side
+
+
+def search(
+    instances: Sequence[Instance],
+    values: Tensor,
+    width: int,
+    deadline: float = math.inf,
+    stopped: Callable[[], bool] = lambda: False,
+    all_the_time: bool = False,
+) -> Tensor:
+    """The lowest state that any chain of an instance comes across, (B, N); `values` (chains, B, N) are the starts.
+    A number of moves, or as many as there is time for; with `all_the_time` it goes on until the deadline."""
+    began, found = time.monotonic(), []
+    some = max(1, TOGETHER // max(table_size(one, values.shape[2]) for one in instances))
+    parts, kind, (chains, _, variables) = range(0, len(instances), some), values.device.type, values.shape
+    if all_the_time:
+        moves = 1 << 62
+        if kind == "cuda":  # few instances do not fill the device
+            values = values.repeat(-(-WALKERS // (chains * min(some, len(instances)))), 1, 1)
+    else:
+        moves = min(MOVES[kind] * variables, MOST_WORK[kind] // (chains * variables * width))
+    for number, first in enumerate(parts, 1):
+        part = slice(first, first + some)
+        population = Population(instances[part], values[:, part], width)
+        population.run(moves, began + (deadline - began) * number / len(parts), stopped)
+        found.append(population.lowest())
+    return torch.cat(found)
+
+
+class Population:
+    """A good state for each chain, (C, B, N), and their energies (C, B)."""
+
+    def __init__(self, instances: Sequence[Instance], values: Tensor, width: int):
+        self.walk = Walk(instances, values, width)
+        # Where only the differences of two values count, a state and its mirror image are the same.
+        own, weight = self.walk.terms.own, self.walk.terms.weight
+        alike = ((own < 0) | (weight == 0)).all(2).all(1) & (self.walk.alone == 0).all(2).eq(self.walk.real).all(1)
+        self.mirrored = alike & (width == 2)  # (B,)
+        self.states, self.energies = self._outcome()
+
+    def run(self, moves: int, deadline: float, stopped: Callable[[], bool]) -> None:
+        """Rounds, until so many moves are taken or the time is over."""
+        length = ROUND * max(self.walk.variables, 1)
+        while moves > 0:
+            going_on = self.walk.run(min(moves, length), deadline, stopped)
+            self._accept(*self._outcome())
+            if not going_on or len(self.states) < 2:
+                return
+            moves -= length
+            if moves > 0:
+                self.walk.start(self._children())
+
+    def lowest(self) -> Tensor:
+        """(B, N)."""
+        winner = self.energies.argmin(0)
+        return self.states[winner, torch.arange(self.states.shape[1], device=winner.device)].long()
+
+    def _outcome(self) -> tuple[Tensor, Tensor]:
+        """The best of each walk; of two mirror images the one that begins with 0."""
+        chains, size = self.walk.chains, self.walk.size
+        states = self.walk.best_x.view(chains, size, -1)
+        turned = self.mirrored[:, None] & (states[..., :1] == 1) & self.walk.real
+        return torch.where(turned, 1 - states, states), self.walk.best.view(chains, size).clone()
+
+    def _accept(self, states: Tensor, energies: Tensor) -> None:
+        for chain, (state, energy) in enumerate(zip(states, energies, strict=True)):
+            known = ((self.energies == energy) & (self.states == state).all(2)).any(0)
+            taken = (energy <= self.energies[chain]) & ~known
+            self.states[chain] = torch.where(taken[:, None], state, self.states[chain])
+            self.energies[chain] = torch.where(taken, energy, self.energies[chain])
+
+    def _bits(self, lane: int) -> Tensor:
+        """(C, 1, N) random 16-bit numbers, by chain, variable and round: the same whoever else is there."""
+        chains, variables = self.walk.chains, self.walk.variables
+        count = torch.arange(max(chains, variables), dtype=torch.int32, device=self.states.device)
+        key = mix(count[:chains] * 0x3C6EF372 + wrap(self.walk.round * 0x27D4EB2F + lane * 0x165667B1))
+        return (mix(key[:, None, None] + count[:variables] * 0x5BD1E995) >> 16) & 0xFFFF
+
+    def _children(self) -> Tensor:
+        """A start for every chain: its own state mixed with that of another chain; if these are nearly the same, a
+        tenth of the variables are drawn anew."""
+        chains = len(self.states)
+        step = 1 + self.walk.round % (chains - 1)
+        own, other = self.states, self.states.roll(step, 0)
+        sizes = self.walk.real.sum(1)
+        apart = (own != other).sum(2)  # (C, B)
+        turned = self.mirrored & (2 * apart > sizes)
+        other = torch.where(turned[..., None] & self.walk.real, 1 - other, other)
+        apart = torch.where(turned, sizes - apart, apart)
+        child = torch.where(self._bits(0) & 1 == 0, own, other)
+        drawn = (self._bits(1) % self.walk.width).expand_as(child)
+        allowed = self.walk.alone.expand(chains, -1, -1, -1).gather(3, drawn[..., None].long())[..., 0] < NEVER
+        shaken = (self._bits(2) < 0xFFFF // 10) & allowed
+        return torch.where((100 * apart < sizes)[..., None] & shaken, drawn, child)

@@ -1,0 +1,119 @@
+"""Many moves of `walk.Walk` in one launch: a program stays with its row, whose state it finds in the first-level cache.
+
+Every number is that of `Walk.move`. Programs share nothing, threads of a program wait for each other twice a move:
+before they change what all have read, and before they read what others have changed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import triton
+import triton.language as tl
+
+from blogdit.kernels import mix
+
+if TYPE_CHECKING:
+    from blogdit.walk import Walk
+
+CELLS = 2048  # (variable, value) pairs that a program looks at in one go
+NEIGHBOURS = 64
+WARPS = 8
+NEVER: tl.constexpr = tl.constexpr(1 << 30)  # `walk.NEVER`
+
+
+@triton.jit
+def _best_cell(
+    costs_ptr, x_ptr, rest_ptr, variables, taken, below, key, nudge,
+    width: tl.constexpr, values: tl.constexpr, tile: tl.constexpr,
+):  # fmt: skip
+    """The lowest score in the upper half of 64 bits, its cell (variable * width + value) in the lower half."""
+    k = tl.arange(0, values)[None, :]
+    lowest = tl.full((tile, values), 0x7FFFFFFFFFFFFFFF, tl.int64)
+    for first in range(0, variables, tile):
+        i = first + tl.arange(0, tile)
+        cell, there = i[:, None] * width + k, (i < variables)[:, None] & (k < width)
+        x = tl.load(x_ptr + i, mask=i < variables, other=0)[:, None]
+        rest = tl.load(rest_ptr + i, mask=i < variables, other=0)[:, None]
+        costs = tl.load(costs_ptr + cell, mask=there, other=0)
+        change = costs - tl.sum(tl.where(k == x, costs, 0), 1)[:, None]
+        order = (mix(cell.to(tl.uint32) * 0x5BD1E995 + key) >> 16).to(tl.int32)
+        free = there & (k != x) & ((rest <= taken) | (change < below))
+        score = tl.where(free, change + ((order * nudge) >> 16), NEVER)
+        lowest = tl.minimum(lowest, (score.to(tl.int64) << 32) | cell)
+    return tl.min(lowest)
+
+
+@triton.jit
+def _update_costs(
+    costs_ptr, other_ptr, own_ptr, theirs_ptr, weight_ptr, degree, old, new,
+    width: tl.constexpr, neighbours: tl.constexpr,
+):  # fmt: skip
+    """Of the neighbours of a variable that went from `old` to `new`. One may be in the list more than once."""
+    for first in range(0, degree, neighbours):
+        d = first + tl.arange(0, neighbours)
+        here = d < degree
+        other = tl.load(other_ptr + d, mask=here, other=0) * width
+        own = tl.load(own_ptr + d, mask=here, other=0)
+        theirs = tl.load(theirs_ptr + d, mask=here, other=0)
+        weight = tl.load(weight_ptr + d, mask=here, other=0)
+        same = own < 0
+        before, after = other + tl.where(same, old, theirs), other + tl.where(same, new, theirs)
+        tl.atomic_add(costs_ptr + before, -weight, mask=here & (same | (own == old)), sem="relaxed")
+        tl.atomic_add(costs_ptr + after, weight, mask=here & (same | (own == new)), sem="relaxed")
+
+
+@triton.jit
+def _walk_kernel(
+    other_ptr, own_ptr, theirs_ptr, weight_ptr, count_ptr,
+    x_ptr, rest_ptr, costs_ptr, best_x_ptr, energy_ptr, best_ptr, salt_ptr, nudge_ptr, pause_ptr,
+    taken, moves, variables, instances, depth,
+    width: tl.constexpr, values: tl.constexpr, tile: tl.constexpr, neighbours: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64)
+    first = (row % instances) * variables
+    x_ptr, rest_ptr, best_x_ptr = x_ptr + row * variables, rest_ptr + row * variables, best_x_ptr + row * variables
+    costs_ptr += row * variables * width
+    energy, best = tl.load(energy_ptr + row), tl.load(best_ptr + row)
+    salt = tl.load(salt_ptr + row).to(tl.uint32, bitcast=True)
+    nudge, pause = tl.load(nudge_ptr + row), tl.load(pause_ptr + row)
+    for _ in range(moves):
+        taken += 1
+        key = mix(taken.to(tl.uint32) * 0x9E3779B1 + salt)
+        below = tl.maximum(best - energy, -NEVER).to(tl.int32)
+        pick = _best_cell(costs_ptr, x_ptr, rest_ptr, variables, taken, below, key, nudge, width, values, tile)
+        cell = (pick & 0xFFFFFFFF).to(tl.int32)
+        if (pick >> 32) < NEVER // 2:
+            variable, new = cell // width, cell % width
+            old = tl.load(x_ptr + variable)
+            energy += tl.load(costs_ptr + cell) - tl.load(costs_ptr + variable * width + old)
+            tl.debug_barrier()
+            tl.store(x_ptr + variable, new)
+            tl.store(rest_ptr + variable, taken + 1 + pause + ((key >> 16) % 10).to(tl.int32))
+            at = (first + variable) * depth
+            degree = tl.load(count_ptr + first + variable)
+            _update_costs(
+                costs_ptr, other_ptr + at, own_ptr + at, theirs_ptr + at, weight_ptr + at, degree, old, new,
+                width, neighbours,
+            )  # fmt: skip
+            tl.debug_barrier()
+            if energy < best:
+                best = energy
+                for start in range(0, variables, tile):
+                    i = start + tl.arange(0, tile)
+                    tl.store(best_x_ptr + i, tl.load(x_ptr + i, mask=i < variables), mask=i < variables)
+    tl.store(energy_ptr + row, energy)
+    tl.store(best_ptr + row, best)
+
+
+def take_moves(walk: Walk, moves: int) -> None:
+    """As `moves` calls of walk.move()."""
+    values = triton.next_power_of_2(walk.width)
+    tile = min(triton.next_power_of_2(walk.variables), max(1, CELLS // values))
+    _walk_kernel[(len(walk.x),)](
+        *walk.terms,
+        walk.x, walk.rest, walk.costs, walk.best_x, walk.energy, walk.best, walk.salt, walk.nudge, walk.pause,
+        walk.taken, moves, walk.variables, walk.size, walk.terms.other.shape[2],
+        width=walk.width, values=values, tile=tile, neighbours=NEIGHBOURS, num_warps=WARPS,
+    )  # fmt: skip
+    walk.taken += moves

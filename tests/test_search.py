@@ -1,0 +1,94 @@
+"""The search after the last step against enumeration, and how it makes new starts."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from blogdit.csp import Instance, Objective
+from blogdit.problems import generate, maxcut, mis
+from blogdit.problems.graphs import random_graph
+from blogdit.search import Population, search
+from test_walk import starts
+
+
+@pytest.mark.parametrize("problem", ["mis", "maxcut"])
+def test_small_instances_are_solved(problem):
+    """The best of all assignments, found by enumeration, from four starts."""
+    build = {"mis": mis.build, "maxcut": maxcut.build}[problem]
+    chosen = [build(random_graph(n, 0.4, np.random.default_rng(n))) for n in (7, 9, 11)]
+    lowest = search(chosen, starts(chosen, 4, 11), 2).cpu().numpy()
+    for one, values in zip(chosen, lowest, strict=True):
+        verdict = one.verify(values[: one.size])
+        assert verdict.satisfied
+        verdicts = (one.verify(np.array(x)) for x in itertools.product((0, 1), repeat=one.size))
+        assert verdict.objective == max(v.objective for v in verdicts if v.satisfied)
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e9])
+def test_the_scale_of_weights_does_not_matter(scale):
+    graph = random_graph(40, 0.3, np.random.default_rng(1))
+    plain, scaled = (maxcut.build((40, graph.edges, [w] * len(graph.edges))) for w in (1.0, scale))
+    first = starts([plain], 2, 40)
+    assert torch.equal(search([plain], first, 2), search([scaled], first, 2))
+
+
+def test_time_that_is_over_leaves_the_best_start():
+    chosen = generate("mis", 1, seed=3)
+    first = starts(chosen, 3, chosen[0].size)
+    population = Population(chosen, first, 2)
+    lowest = search(chosen, first, 2, deadline=0.0)
+    assert torch.equal(lowest, population.lowest())
+    assert population.energies.min() == population.energies[(first == lowest).all(2)].min()
+
+
+def test_states_only_get_lower_and_stay_different():
+    """Over rounds: no chain's energy rises, and no two chains have the same state once they differed."""
+    chosen = [maxcut.build(random_graph(n, 0.2, np.random.default_rng(n))) for n in (12, 16)]
+    population = Population(chosen, starts(chosen, 6, 16), 2)
+    for _ in range(5):
+        before = population.energies.clone()
+        population.walk.run(20)
+        population._accept(*population._outcome())
+        assert (population.energies <= before).all()
+        population.walk.start(population._children())
+    for place in range(2):
+        assert len({tuple(state.tolist()) for state in population.states[:, place]}) == 6
+        assert (population.states[:, place, 0] == 0).all()  # of mirror images one
+
+
+def test_a_child_has_what_its_parents_agree_on():
+    chosen = [mis.build(random_graph(40, 0.2, np.random.default_rng(1)))]
+    population = Population(chosen, starts(chosen, 2, 44), 2)
+    child = population._children()
+    own, other = population.states, population.states.roll(1, 0)
+    assert ((child == own) | (child == other)).all()
+    apart = (own != other)[0, 0]
+    assert 0 < (child != own)[0, 0].sum() < apart.sum()
+    assert not population.mirrored.any()
+
+
+def test_a_mirror_image_is_turned_before_it_is_mixed():
+    """Two states of a cut that say the same have nothing to mix: some of the variables are drawn anew."""
+    chosen = [maxcut.build(random_graph(60, 0.2, np.random.default_rng(1)))]
+    first = starts(chosen, 1, 64)
+    turned = torch.where(torch.arange(64, device=first.device) < 60, 1 - first, first)
+    population = Population(chosen, torch.cat([first, turned]), 2)
+    assert population.mirrored.all()
+    changed = (population._children() != population.states).sum(2)
+    assert (changed > 0).all()
+    assert (changed < 20).all()
+
+
+def test_drawn_values_are_allowed_ones():
+    """Three values, the third not for every variable, and one variable is given."""
+    goal = Objective("maximize", differ=[[i, i + 1] for i in range(39)], differ_weights=[1.0] * 39)
+    instance = Instance([2, 3] * 20, (), goal, givens={0: 1})
+    first = starts([instance], 1, 40).repeat(4, 1, 1)  # all the same: every child is shaken
+    children = Population([instance], first, 3)._children()
+    assert (children.cpu().numpy() < instance.domain_sizes).all()
+    assert (children[..., 0] == 1).all()
+    assert (children != first).any()
