@@ -15,9 +15,9 @@ TINY = {
 }  # fmt: skip
 
 
-def trainer(updates=12, seed=0, **settings) -> Trainer:
+def trainer(updates=12, seed=0, device="cpu", **settings) -> Trainer:
     chosen = recipe("sudoku", {**TINY, **settings})
-    return Trainer(chosen, generated_data(chosen, seed), Budget(updates=updates), seed)
+    return Trainer(chosen, generated_data(chosen, seed), Budget(updates=updates), seed, device)
 
 
 def log_of(out):

@@ -41,17 +41,22 @@ MAY_IMPORT: dict[str, set[str]] = {
 METHOD = {"network", "batch", "blocks", "chain", "checkpoint", "denoiser", "energy", "noise"}
 MAY_IMPORT |= {
     "polish": CORE,
-    "walk": {*CORE, "polish"},
+    "walk_kernel": {"kernels"},
+    "walk": {*CORE, "noise", "polish", "runtime", "walk_kernel"},
+    "search": {*CORE, "noise", "walk"},
+    "recording": set(),
     "inference": {"chain", "denoiser", "fused", "network", "runtime"},
     "crew": {*CORE, *METHOD, "walk"},
     "solving": {*CORE, "blocks", "result"},
-    "stepping": {*METHOD, "crew", "solving"},
-    "solver": {*CORE, *METHOD, "crew", "polish", "result", "solving", "stepping", "inference", "walk"},
+    "stepping": {*METHOD, "crew", "recording", "solving"},
+    "solver": {*CORE, *METHOD, "crew", "polish", "result", "search", "solving", "stepping", "inference"},
     "streams": {*CORE, "formats", "solver", "solving"},
     "recipe": {*METHOD, "problems"},
     "runlog": {"checkpoint"},
     "generation": {*CORE, "problems"},
-    "training": {*CORE, *METHOD, "generation", "inference", "datasets", "formats", "problems", "recipe", "runlog"},
+    "loss": {*METHOD, "recipe"},
+    "validation": {*CORE, *METHOD, "inference"},
+    "training": {*CORE, *METHOD, "generation", "loss", "recipe", "recording", "runlog", "validation"},
 }
 MAY_IMPORT["api"] = set(MAY_IMPORT) - {"baselines"}
 # The edge of the program may import everything.

@@ -16,9 +16,11 @@ from blogdit.checkpoint import load_model
 from blogdit.constraints import NotEqual
 from blogdit.csp import Instance
 from blogdit.errors import InputError
+from blogdit.loss import learning_rate, temperature
 from blogdit.problems import coloring, maxcut, mis
 from blogdit.recipe import recipe
-from blogdit.training import Budget, Data, Trainer, generated_data, learning_rate, temperature, validate
+from blogdit.training import Budget, Chains, Data, Orders, Recorded, Trainer, generated_data
+from blogdit.validation import validate
 from helpers import small_denoiser
 from runs import TINY, assert_same_run, log_of, trainer
 
@@ -71,7 +73,7 @@ def test_chains_persist_and_begin_again():
     assert set(run.chains.age.tolist()) <= {0, 2, 4}
     for _ in range(12):
         age, index, logits = run.chains.age.clone(), run.chains.index.clone(), run.chains.logits.clone()
-        run._restart_old_chains()
+        run._restart_old_chains(torch.randint(len(run.data.training), age.shape))
         old = age >= 6
         assert torch.equal(run.chains.logits[~old], logits[~old])
         assert torch.equal(run.chains.index[~old], index[~old])
@@ -82,6 +84,46 @@ def test_chains_persist_and_begin_again():
         values = decode(run.chains.logits, batch)
         assert torch.equal(values[batch.given], batch.given_value[batch.given])
         assert (run.chains.age <= 6).all()
+
+
+def test_a_recorded_update_is_the_same_update(monkeypatch):
+    """It finds its orders and leaves its chains in fixed tensors. A graph that calls the work again stands for CUDA's,
+    which runs it with the tensors, not with the names, that it saw first."""
+    plain, run = trainer(unroll=2, horizon=6), trainer(unroll=2, horizon=6)
+    fixed = Chains(*vars(run.chains).values())
+
+    class Graph:
+        def __init__(self, work, *_):
+            self.work = work
+
+        def replay(self):
+            run.chains = Chains(*vars(fixed).values())
+            self.work()
+            run.chains = fixed
+
+    monkeypatch.setattr(training, "record", Graph)
+    nothing = torch.zeros(8, dtype=torch.long)
+    run.recorded = Recorded(run, Orders(nothing, nothing, torch.zeros(3)))
+    told = [(plain._read(plain._enqueue()), run._enqueue()) for _ in range(5)]
+    assert [numbers for numbers, _ in told] == [run._read(enqueued) for _, enqueued in told], "read after all were done"
+    assert_same_run(plain, run)
+    assert run.launched == 0
+    assert all(mine is place for mine, place in zip(vars(run.chains).values(), vars(fixed).values(), strict=True))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_recorded_updates_are_those_launched_one_by_one(monkeypatch):
+    runs = [trainer(device="cuda", compile="no", precision="float32") for _ in range(2)]
+    for run, warm in zip(runs, (3, 10**9), strict=True):
+        monkeypatch.setattr(training, "WARM_UPDATES", warm)
+        numbers = [run.update() for _ in range(8)]
+        assert (run.recorded is not None) == (warm == 3)
+        assert all(math.isfinite(value) for record in numbers for value in record.values())
+    assert runs[0].recorded.graph is not None
+    for one, other in zip(runs[0].parameters, runs[1].parameters, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
+    for name, average in runs[0].average.items():
+        torch.testing.assert_close(average, runs[1].average[name], rtol=1e-3, atol=1e-5)
 
 
 def test_randomness_comes_from_the_seed_alone():

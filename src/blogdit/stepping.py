@@ -7,7 +7,6 @@ the first step of a crew launch by launch, records the second, and replays it fr
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ from blogdit.blocks import decode
 from blogdit.chain import ChainConfig, DenoiserCall, reverse_step
 from blogdit.crew import TOLERANCE, Crew
 from blogdit.energy import discrete_energy, penalty_scale
+from blogdit.recording import record
 from blogdit.solving import SolveOptions
 
 
@@ -130,19 +130,15 @@ class Stepper:
 
     def _record(self) -> None:
         """Record a step that reads the crew's tensors and writes its results back into them."""
-        crew, graph = self.crew, torch.cuda.CUDAGraph()
-        before = crew.state()
+        crew, before = self.crew, self.crew.state()
+
+        def work() -> None:
+            take_step(crew, self.denoise, self.chain, self.options, self.spent)
+            for old, new in zip(before, crew.state(), strict=True):
+                old.copy_(new)
+
         try:
-            # The outer context restores the stream if the capture fails.
-            with torch.cuda.stream(torch.cuda.current_stream()), torch.cuda.graph(graph):
-                take_step(crew, self.denoise, self.chain, self.options, self.spent)
-                for old, new in zip(before, crew.state(), strict=True):
-                    old.copy_(new)
-            self.graph = graph
-        except torch.cuda.OutOfMemoryError:
-            raise
-        except RuntimeError as error:  # some operation waits for the host
-            warnings.warn(f"steps are launched one by one, which is slower: {error}", stacklevel=2)
-            self.records = False
+            self.graph = record(work, "steps")
         finally:
             crew.set_state(before)
+        self.records = self.graph is not None

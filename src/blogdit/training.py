@@ -10,7 +10,7 @@ import math
 import pickle
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,19 +21,20 @@ from torch.nn.parallel import DistributedDataParallel
 
 from blogdit import runlog
 from blogdit.batch import Batch, collate
-from blogdit.blocks import Selector, decode
-from blogdit.chain import ChainConfig, prior, unroll
+from blogdit.chain import prior
 from blogdit.checkpoint import Model, save_model
 from blogdit.csp import Instance
-from blogdit.denoiser import CodeBank, Denoiser, in_bfloat16
-from blogdit.energy import energy, one_hot
+from blogdit.denoiser import CodeBank, Denoiser
 from blogdit.errors import InputError
 from blogdit.generation import make_many
-from blogdit.inference import fastest, inference_copy
-from blogdit.noise import GeneratorNoise, Noise
+from blogdit.loss import TrainingLoss, learning_rate, temperature
+from blogdit.noise import GeneratorNoise
 from blogdit.recipe import Recipe
+from blogdit.recording import record
+from blogdit.validation import validate
 
 MAX_BAD_STEPS = 20  # NaN updates in a row before training gives up
+WARM_UPDATES = 3  # on a GPU, before an update is recorded
 
 
 @dataclass(frozen=True)
@@ -54,31 +55,6 @@ class Budget:
         return updates / self.updates if self.updates else seconds / (60 * (self.minutes or 1))
 
 
-class TrainingLoss(nn.Module):
-    """The loss of a stretch of chains as one module, so that several processes can share its gradient."""
-
-    def __init__(self, denoiser: Denoiser, recipe: Recipe, compiled: bool, bfloat16: bool):
-        super().__init__()
-        self.denoiser, self.recipe = denoiser, recipe
-        call: Callable[..., Any] = torch.compile(denoiser, dynamic=False) if compiled else denoiser
-        # Not the network itself but a way to call it, so that its parameters are registered once.
-        self.call = in_bfloat16(call) if bfloat16 else lambda *inputs: call(*inputs)
-
-    def forward(
-        self, batch: Batch, logits: Tensor, progress: Tensor, codes: Tensor | None, noise: Noise, tau: float
-    ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-        config = self.recipe.training
-        context = self.denoiser.context(batch, codes)
-        selector = Selector(config.selector, batch)
-        end = unroll(self.call, context, batch, logits, progress, self.recipe.chain, selector, noise)
-        x = batch.allowed(end.logits).softmax(-1)
-        h = energy(x, batch, form=config.all_different).mean()
-        spread, matching = end.entropy.mean(), end.noise_matching.mean()
-        loss = h + tau * matching - (tau * spread if config.entropy else 0.0)
-        terms = {"loss": loss, "energy": h, "entropy": spread, "noise_matching": matching, "share": end.block_share}
-        return loss, end.logits.detach(), {name: term.detach() for name, term in terms.items()}
-
-
 @dataclass
 class Chains:
     """Chains that training continues from update to update: which instance each works on, how far it is, where."""
@@ -86,6 +62,15 @@ class Chains:
     index: Tensor  # (B,) places in the pool
     age: Tensor  # (B,) reverse steps done
     logits: Tensor  # (R, M, K)
+
+
+@dataclass
+class Orders:
+    """What the host tells an update; on the device."""
+
+    index: Tensor  # (B,) the next instance of each chain, should it begin again
+    codes: Tensor  # (B,) sets of codes
+    numbers: Tensor  # learning rate, tau, how much of the average stays
 
 
 @dataclass
@@ -136,48 +121,6 @@ def _content(instance: Instance) -> bytes:
     return pickle.dumps((instance.domain_sizes, instance.constraints, instance.objective, dict(instance.givens)))
 
 
-def learning_rate(recipe: Recipe, updates: int, spent: float) -> float:
-    """Linear warm-up, then a cosine down to final_rate."""
-    config = recipe.training
-    warm = min(1.0, (updates + 1) / max(config.warmup, 1))
-    cosine = 0.5 * (1 + math.cos(math.pi * min(spent, 1.0)))
-    return config.learning_rate * warm * (config.final_rate + (1 - config.final_rate) * cosine)
-
-
-def temperature(recipe: Recipe, spent: float) -> float:
-    """tau falls linearly to its floor."""
-    config = recipe.training
-    left = max(0.0, 1 - spent / config.tau_share)
-    return config.tau_floor + max(config.tau_start - config.tau_floor, 0.0) * left
-
-
-@torch.no_grad()
-def validate(
-    model: Denoiser, instances: Sequence[Instance], chain: ChainConfig, steps: int, selector: str, device: torch.device
-) -> dict[str, float]:
-    """Short chains with the given weights. Satisfaction problems: share of instances with zero discrete energy at any
-    step, and at the last; optimisation problems: the mean of the lowest energy seen. `score` is larger when better."""
-    generator = torch.Generator(device).manual_seed(0)
-    batch, noise = collate(instances).to(device), GeneratorNoise(generator)
-    bank = CodeBank(model.config, 61, batch.values, torch.Generator().manual_seed(0), device)
-    place = torch.arange(batch.size, device=device)
-    model = inference_copy(model, device)
-    context, pick = model.context(batch), Selector(selector, batch)  # type: ignore[arg-type]
-    denoise = fastest(model, context)
-    logits = prior(batch, chain, noise)
-    best = torch.full((batch.rows, batch.groups), math.inf, device=device)
-    for step in range(steps):
-        done = torch.full((1, batch.chains, batch.size), step / steps, device=device)
-        context = bank.give(context, place + step, batch)
-        logits = unroll(denoise, context, batch, logits, done, chain, pick, noise).logits
-        last = energy(one_hot(decode(logits, batch), batch), batch)
-        best = torch.minimum(best, last)
-    if batch.optimisation:
-        return {"score": -best.mean().item(), "energy": best.mean().item(), "last_energy": last.mean().item()}
-    solved, at_last = (best == 0).float().mean().item(), (last == 0).float().mean().item()
-    return {"score": solved, "solved": solved, "solved_at_last": at_last}
-
-
 class Trainer:
     """A training run. Build it, `load` a state or not, then `run`."""
 
@@ -201,14 +144,18 @@ class Trainer:
             self.loss = DistributedDataParallel(self.loss)
         self.parameters = [p for p in self.denoiser.parameters() if p.requires_grad]
         self.optimizer = torch.optim.AdamW(
-            self.parameters, lr=config.learning_rate, weight_decay=config.weight_decay, betas=(0.9, 0.98), fused=cuda
-        )
+            self.parameters, lr=config.learning_rate, weight_decay=config.weight_decay, betas=(0.9, 0.98), fused=cuda,
+            capturable=cuda,
+        )  # fmt: skip
         self.host = torch.Generator().manual_seed(seed + 1)  # instances and codes, the same in every process
         self.noise = GeneratorNoise(torch.Generator(self.device).manual_seed(seed + 2), (self.rank, self.world))
         self.pool = collate(data.training).to(self.device)
         self.codes = CodeBank(recipe.denoiser, config.code_sets, self.pool.values, self.host, self.device)
         self.chains = self._first_chains()
         self.consecutive_bad = 0
+        self.terms: tuple[str, ...] = ()  # names of the numbers of an update
+        self.launched = 0  # updates, kernel by kernel
+        self.recorded: Recorded | None = None
 
     # -- one update ------------------------------------------------------------------------------------------------
 
@@ -224,10 +171,10 @@ class Trainer:
         age = self._draw(self.recipe.training.horizon // unroll) * unroll
         return Chains(index, age, prior(self.pool.take(index), self.recipe.chain, self.noise))
 
-    def _restart_old_chains(self) -> Batch:
+    def _restart_old_chains(self, index: Tensor) -> Batch:
         """Chains at the end of their horizon get a new instance and begin from the prior."""
         chains, old = self.chains, self.chains.age >= self.recipe.training.horizon
-        chains.index = torch.where(old, self._draw(len(self.data.training)), chains.index)
+        chains.index = torch.where(old, index, chains.index)
         chains.age = torch.where(old, 0, chains.age)
         batch = self.pool.take(chains.index)
         start = batch.per_instance(prior(batch, self.recipe.chain, self.noise))
@@ -243,36 +190,60 @@ class Trainer:
         recipe, config, done = self.recipe, self.recipe.training, self.progress
         spent = self.budget.spent(done.updates, done.seconds)
         rate, tau = learning_rate(recipe, done.updates, spent), temperature(recipe, spent)
-        batch = self._restart_old_chains()
+        keep = min(config.ema, (1 + done.updates) / (10 + done.updates))  # a shorter memory at the start
+        numbers = torch.tensor([rate, tau, keep])
+        if self.device.type == "cuda":
+            numbers = numbers.pin_memory().to(self.device, non_blocking=True)
+        orders = Orders(self._draw(len(self.data.training)), self._draw(config.code_sets), numbers)
+        if self.launched == WARM_UPDATES and self.device.type == "cuda" and self.world == 1:
+            self.recorded = Recorded(self, orders)
+        if self.recorded is not None and self.recorded.graph is not None:
+            outcome = self.recorded.replay(orders)
+        else:
+            outcome = self._work(orders)
+            self.launched += 1
+        done.updates += 1
+        return Enqueued(done.updates, self.terms, outcome, {"tau": tau, "learning_rate": rate})
+
+    def _work(self, orders: Orders) -> Tensor:
+        """What the device does for an update; all that the host can know of it comes with the orders."""
+        config, (rate, tau, keep) = self.recipe.training, orders.numbers
+        batch = self._restart_old_chains(orders.index)
         steps = torch.arange(config.unroll, device=self.device)[:, None, None]
         progress = (self.chains.age + steps) / max(config.horizon - 1, 1)  # (unroll, 1, B)
-        codes = self.codes.take(self._draw(config.code_sets))
+        codes = self.codes.take(orders.codes)
         loss, logits, terms = self.loss(batch, self.chains.logits, progress, codes, self.noise, tau)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.parameters, config.clip, foreach=True)
         numbers = torch.stack([*terms.values(), norm])
+        self.terms = (*terms, "gradient_norm")
         if self.world > 1:  # means over the whole batch, and one decision for all about a step that is not finite
             distributed.all_reduce(numbers)
             numbers = numbers / self.world
         finite = torch.isfinite(numbers[0] + numbers[-1])  # loss and norm
-        self._step(finite, rate)
+        self._step(finite, rate, keep)
         # After a step that is not finite, all chains begin again: their logits may hold the NaN.
         self.chains.age = torch.where(finite, self.chains.age + config.unroll, config.horizon)
         self.chains.logits = logits
-        done.updates += 1
-        return Enqueued(done.updates, (*terms, "gradient_norm"), numbers, {"tau": tau, "learning_rate": rate})
+        return numbers
 
-    def _step(self, finite: Tensor, rate: float) -> None:
-        """Change the weights, unless the step is not finite."""
+    @torch.no_grad()
+    def _step(self, finite: Tensor, rate: Tensor, keep: Tensor) -> None:
+        """Change the weights, unless the step is not finite, and their exponential moving average."""
+        cuda = self.device.type == "cuda"
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        if self.device.type == "cuda":  # the fused optimiser skips the step without asking the host
+            group["lr"] = rate if cuda else rate.item()
+        if cuda:  # the fused optimiser skips the step without asking the host
             self.optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
         elif not finite:
             return
         self.optimizer.step()
-        self._update_average()
+        names, weights = zip(*self.denoiser.state_dict().items(), strict=True)
+        averages = [self.average[name] for name in names]
+        apart = torch._foreach_sub(list(weights), averages)
+        torch._foreach_mul_(apart, 1 - keep)
+        torch._foreach_add_(averages, apart)
 
     def _read(self, enqueued: Enqueued) -> dict[str, float]:
         """Wait for an update; returns the log record's numbers."""
@@ -288,13 +259,6 @@ class Trainer:
                 f"(last loss {record['loss']}, gradient norm {record['gradient_norm']}); lower learning_rate or clip"
             )
         return record
-
-    @torch.no_grad()
-    def _update_average(self) -> None:
-        """Exponential moving average, with a shorter memory at the start."""
-        keep = min(self.recipe.training.ema, (1 + self.progress.updates) / (10 + self.progress.updates))
-        names, weights = zip(*self.denoiser.state_dict().items(), strict=True)
-        torch._foreach_lerp_([self.average[name] for name in names], list(weights), 1 - keep)
 
     # -- the loop --------------------------------------------------------------------------------------------------
 
@@ -392,6 +356,30 @@ class Trainer:
 
     def load(self, out: Path) -> None:
         runlog.load_state(out / runlog.STATE, self)
+        self.launched, self.recorded = 0, None  # what was recorded works on other tensors
+
+
+class Recorded:
+    """An update as a CUDA graph. It reads orders from tensors of its own, and chains come back to where they were."""
+
+    def __init__(self, run: Trainer, orders: Orders):
+        self.orders = Orders(*(tensor.clone() for tensor in vars(orders).values()))
+        chains = Chains(*vars(run.chains).values())
+
+        def work() -> None:
+            self.outcome = run._work(self.orders)
+            for place, tensor in zip(vars(chains).values(), vars(run.chains).values(), strict=True):
+                place.copy_(tensor)
+
+        self.graph = record(work, "updates", [run.noise.generator])
+        run.chains = chains  # where it finds them and leaves them
+
+    def replay(self, orders: Orders) -> Tensor:
+        assert self.graph is not None
+        for place, tensor in zip(vars(self.orders).values(), vars(orders).values(), strict=True):
+            place.copy_(tensor)
+        self.graph.replay()
+        return self.outcome.clone()  # the next one writes there again
 
 
 def _commit() -> str:
