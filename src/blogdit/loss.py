@@ -1,4 +1,4 @@
-"""What training minimises, energy - tau * entropy + tau * noise matching (Equation 5), and schedules of tau and rate."""
+"""What training minimises, energy - tau * entropy + tau * noise matching (Equation 5), and its schedules."""
 
 from __future__ import annotations
 
