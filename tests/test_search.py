@@ -92,3 +92,15 @@ def test_drawn_values_are_allowed_ones():
     assert (children.cpu().numpy() < instance.domain_sizes).all()
     assert (children[..., 0] == 1).all()
     assert (children != first).any()
+
+
+def test_more_walkers_begin_at_random():
+    """The first are as given; the others differ from them and from each other, and keep what is given."""
+    goal = Objective("maximize", differ=[[i, i + 1] for i in range(39)], differ_weights=[1.0] * 39)
+    instance = Instance([2, 3] * 20, (), goal, givens={0: 1})
+    first = starts([instance], 2, 40)
+    states = Population([instance], first, 3, walkers=7).states
+    assert torch.equal(states[:2], first.int())
+    assert len({tuple(state.tolist()) for state in states[:, 0]}) == 7
+    assert (states.cpu().numpy() < instance.domain_sizes).all()
+    assert (states[..., 0] == 1).all()

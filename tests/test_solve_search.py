@@ -29,7 +29,7 @@ def test_a_valid_answer_is_preferred_to_a_better_one_that_is_not(model, monkeypa
     values = np.array([0, 1, 2])
     goal = Objective("minimize", unary=[[i, int(v)] for i, v in enumerate(values)], unary_weights=[5.0, 5.0, 5.0])
     triangle = Instance([3, 3, 3], (NotEqual([[0, 1], [1, 2], [0, 2]]),), goal)
-    monkeypatch.setattr(module, "walk", lambda instances, starts, *others: torch.tensor(values)[None])
+    monkeypatch.setattr(module, "search", lambda instances, starts, *others: torch.tensor(values)[None])
     monkeypatch.setattr(module, "polish", lambda instance, start, deadline: start)
     solver = Solver(model, SolveOptions(steps=1))
     crew = solver._enter([Job(0, triangle)])
@@ -43,7 +43,7 @@ def test_a_valid_answer_is_preferred_to_a_better_one_that_is_not(model, monkeypa
 def test_the_better_of_valid_answers_is_given(model, monkeypatch):
     """Whatever a search returns, an answer is never worse than what the chains had."""
     (instance,) = generate("maxcut", 1, seed=0, vertices=8)
-    monkeypatch.setattr(module, "walk", lambda instances, starts, *others: torch.zeros(1, 32, dtype=torch.long))
+    monkeypatch.setattr(module, "search", lambda instances, starts, *others: torch.zeros(1, 32, dtype=torch.long))
     monkeypatch.setattr(module, "polish", lambda instance, start, deadline: start)
     (result,) = (result for _, result in Solver(model, SolveOptions(steps=5)).results([instance]))
     assert result.objective == result.raw_objective > 0
@@ -52,7 +52,7 @@ def test_the_better_of_valid_answers_is_given(model, monkeypatch):
 def test_who_is_asked_to_stop_does_not_search(model, monkeypatch):
     """An instance whose steps are done when the signal comes: no walk, and an answer that a resumed run repeats."""
     (instance,) = generate("mis", 1, seed=0)
-    monkeypatch.setattr(module, "walk", lambda *arguments: pytest.fail("a walk"))
+    monkeypatch.setattr(module, "search", lambda *arguments: pytest.fail("a walk"))
     solver = Solver(model, SolveOptions(steps=1))
     solver.on_step = lambda: setattr(solver, "stopping", True)
     (event,) = solver.events([instance])
@@ -63,14 +63,15 @@ def test_who_is_asked_to_stop_does_not_search(model, monkeypatch):
 def test_a_signal_ends_the_walk(model, monkeypatch):
     """It comes during the walk: the walk sees it, and the answer is incomplete."""
     (instance,) = generate("mis", 1, seed=0)
-    solver, walk = Solver(model, SolveOptions(steps=1)), module.walk
+    solver, walk = Solver(model, SolveOptions(steps=1)), module.search
 
-    def interrupted(instances, starts, width, deadline, stopped):
+    def interrupted(instances, starts, width, deadline, stopped, all_the_time):
         solver.stopping = True
         assert stopped()
+        assert not all_the_time
         return walk(instances, starts, width, deadline, stopped)
 
-    monkeypatch.setattr(module, "walk", interrupted)
+    monkeypatch.setattr(module, "search", interrupted)
     (event,) = solver.events([instance])
     assert not event.complete
     assert event.result.verdict.satisfied
@@ -81,12 +82,13 @@ def test_the_search_is_within_the_time_limit(model, monkeypatch):
     (instance,) = generate("mis", 1, seed=0)
     calls = []
 
-    def noted(instances, starts, width, deadline, stopped):
+    def noted(instances, starts, width, deadline, stopped, all_the_time):
+        assert all_the_time
         calls.append((time.monotonic(), deadline))
         return starts[0]
 
-    monkeypatch.setattr(module, "walk", noted)
-    monkeypatch.setitem(module.SEARCH_SHARE, "cpu", 0.5)
+    monkeypatch.setattr(module, "search", noted)
+    monkeypatch.setattr(module, "SEARCH_SHARE", 0.5)
     solver, began = Solver(model, SolveOptions(time_limit=2.0)), time.monotonic()
     assert list(solver.results([instance]))
     ((now, deadline),) = calls
@@ -98,7 +100,7 @@ def test_the_search_is_within_the_time_limit(model, monkeypatch):
 @pytest.mark.parametrize("polish", [True, False])
 def test_blocks_are_smallest_when_sampling_ends(model, polish, monkeypatch):
     """The share of the budget that is spent is 1 when the search begins."""
-    monkeypatch.setitem(module.SEARCH_SHARE, "cpu", 0.25)
+    monkeypatch.setattr(module, "SEARCH_SHARE", 0.25)
     (instance,) = generate("mis", 1, seed=0)
     solver = Solver(model, SolveOptions(time_limit=8.0, schedule="budget", polish=polish))
     solver.crew = solver._enter([Job(0, instance)])
@@ -108,7 +110,7 @@ def test_blocks_are_smallest_when_sampling_ends(model, polish, monkeypatch):
 
 
 def test_a_goal_that_is_reached_needs_no_search(model, monkeypatch):
-    monkeypatch.setattr(module, "walk", lambda *arguments: pytest.fail("a walk"))
+    monkeypatch.setattr(module, "search", lambda *arguments: pytest.fail("a walk"))
     (instance,) = generate("maxcut", 1, seed=0, vertices=8)
     (event,) = Solver(model, SolveOptions(steps=50, first_feasible=True)).events([instance])
     assert event.complete
@@ -119,7 +121,7 @@ def test_without_memory_for_a_walk_there_is_still_an_answer(model, monkeypatch):
     def full(*arguments):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(module, "walk", full)
+    monkeypatch.setattr(module, "search", full)
     (instance,) = generate("mis", 1, seed=0)
     (event,) = Solver(model, SolveOptions(steps=2)).events([instance])
     assert event.complete

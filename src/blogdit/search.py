@@ -37,15 +37,16 @@ def search(
     began, found = time.monotonic(), []
     some = max(1, TOGETHER // max(table_size(one, values.shape[2]) for one in instances))
     parts, kind, (chains, _, variables) = range(0, len(instances), some), values.device.type, values.shape
+    walkers = chains
     if all_the_time:
         moves = 1 << 62
         if kind == "cuda":  # few instances do not fill the device
-            values = values.repeat(-(-WALKERS // (chains * min(some, len(instances)))), 1, 1)
+            walkers = -(-WALKERS // min(some, len(instances)))
     else:
         moves = min(MOVES[kind] * variables, MOST_WORK[kind] // (chains * variables * width))
     for number, first in enumerate(parts, 1):
         part = slice(first, first + some)
-        population = Population(instances[part], values[:, part], width)
+        population = Population(instances[part], values[:, part], width, walkers)
         population.run(moves, began + (deadline - began) * number / len(parts), stopped)
         found.append(population.lowest())
     return torch.cat(found)
@@ -54,8 +55,14 @@ def search(
 class Population:
     """A good state for each chain, (C, B, N), and their energies (C, B)."""
 
-    def __init__(self, instances: Sequence[Instance], values: Tensor, width: int):
-        self.walk = Walk(instances, values, width)
+    def __init__(self, instances: Sequence[Instance], values: Tensor, width: int, walkers: int = 0):
+        """`values` are the first states; should there be more walkers, random ones follow."""
+        given, missing = len(values), max(walkers - len(values), 0)
+        starts = torch.cat([values, values[:1].expand(missing, -1, -1)])
+        self.walk = Walk(instances, starts, width)
+        if missing:
+            starts[given:] = self._drawn(starts)[given:]
+            self.walk.start(starts)
         # Where only the differences of two values count, a state and its mirror image are the same.
         own, weight = self.walk.terms.own, self.walk.terms.weight
         alike = ((own < 0) | (weight == 0)).all(2).all(1) & (self.walk.alone == 0).all(2).eq(self.walk.real).all(1)
@@ -96,7 +103,7 @@ class Population:
     def _bits(self, lane: int) -> Tensor:
         """(C, 1, N) random 16-bit numbers, by chain, variable and round: the same whoever else is there."""
         chains, variables = self.walk.chains, self.walk.variables
-        count = torch.arange(max(chains, variables), dtype=torch.int32, device=self.states.device)
+        count = torch.arange(max(chains, variables), dtype=torch.int32, device=self.walk.real.device)
         key = mix(count[:chains] * 0x3C6EF372 + wrap(self.walk.round * 0x27D4EB2F + lane * 0x165667B1))
         return (mix(key[:, None, None] + count[:variables] * 0x5BD1E995) >> 16) & 0xFFFF
 
@@ -112,7 +119,11 @@ class Population:
         other = torch.where(turned[..., None] & self.walk.real, 1 - other, other)
         apart = torch.where(turned, sizes - apart, apart)
         child = torch.where(self._bits(0) & 1 == 0, own, other)
-        drawn = (self._bits(1) % self.walk.width).expand_as(child)
-        allowed = self.walk.alone.expand(chains, -1, -1, -1).gather(3, drawn[..., None].long())[..., 0] < NEVER
-        shaken = (self._bits(2) < 0xFFFF // 10) & allowed
-        return torch.where((100 * apart < sizes)[..., None] & shaken, drawn, child)
+        shaken = (100 * apart < sizes)[..., None] & (self._bits(2) < 0xFFFF // 10)
+        return torch.where(shaken, self._drawn(child), child)
+
+    def _drawn(self, states: Tensor) -> Tensor:
+        """Random values, where a variable may have them."""
+        drawn = (self._bits(1) % self.walk.width).expand_as(states)
+        alone = self.walk.alone.expand(len(states), -1, -1, -1)
+        return torch.where(alone.gather(3, drawn[..., None].long())[..., 0] < NEVER, drawn, states)

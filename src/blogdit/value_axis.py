@@ -9,6 +9,7 @@ how many there are.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,13 +22,25 @@ from blogdit.relations import VALUE_FEATURES
 MEAN_SCALE = 4.0  # logits are of the size of sigma; the last layer starts with outputs of size 1
 
 
-def highest_value(u: Tensor) -> Tensor:
-    """u.amax(1). Its gradient goes to one of equal entries: to share it, as torch does, takes a second comparison with
-    the rounded maximum, which a compiled backward pass may make with unrounded numbers, and find none equal."""
-    if not u.requires_grad:
+class HighestValue(torch.autograd.Function):
+    """u.amax(1) for u (R, K, M, dim); of equal entries the first gets the gradient. torch shares it, and for that
+    compares u with its maximum again: a compiled backward pass may do so with other roundings, and find none equal."""
+
+    @staticmethod
+    def forward(ctx: Any, u: Tensor) -> Tensor:
+        ctx.save_for_backward(u.argmax(1, keepdim=True).int())
+        ctx.values = u.shape[1]
         return u.amax(1)
-    places = torch.arange(u.shape[1], device=u.device).view(-1, 1, 1)
-    return torch.where(places == u.detach().argmax(1, keepdim=True), u, 0.0).sum(1)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        (first,) = ctx.saved_tensors
+        places = torch.arange(ctx.values, dtype=torch.int32, device=first.device).view(-1, 1, 1)
+        return torch.where(places == first, gradient[:, None], 0.0)
+
+
+def highest_value(u: Tensor) -> Tensor:
+    return HighestValue.apply(u) if u.requires_grad else u.amax(1)  # type: ignore[no-untyped-call]
 
 
 class AxisLayer(nn.Module):

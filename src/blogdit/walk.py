@@ -105,6 +105,7 @@ class Walk:
         least = [min(int(np.abs(_units(one, one.weights)).min(initial=GAIN)), GAIN // 64) for one in pairs]
         nudge = torch.tensor([max(one // 2, 1) for one in least], dtype=torch.int32, device=device)
         self.nudge = nudge[self.instance]
+        self.order = torch.arange(self.variables * width, dtype=torch.int32, device=device) * 0x5BD1E995
         self.round = 0
         self.start(values)
 
@@ -158,11 +159,11 @@ class Walk:
         here = (self.cells + self.x).long()
         change = (self.costs.view(*self.x.shape, -1) - self.costs.gather(1, here)[..., None]).view(len(self.x), -1)
         key = mix(self.salt + wrap(self.taken * 0x9E3779B1))  # int32, the kernel's 32 bits
-        order = mix(torch.arange(change.shape[1], dtype=torch.int32, device=key.device) * 0x5BD1E995 + key[:, None])
-        score = change + (((order >> 16) & 0xFFFF) * self.nudge[:, None] >> 16)
+        order = (self.order ^ key[:, None]).mul_(0x7FEB352D).bitwise_right_shift_(16).bitwise_and_(0xFFFF)
+        score = order.mul_(self.nudge[:, None]).bitwise_right_shift_(16).add_(change)
         resting = (self.rest > self.taken).repeat_interleave(self.width, 1)
-        below = self.energy[:, None] + change < self.best[:, None]
-        score = score.masked_fill(resting & ~below, NEVER).scatter(1, here, NEVER)
+        below = change < (self.best - self.energy)[:, None]
+        score.masked_fill_(resting & ~below, NEVER).scatter_(1, here, NEVER)
         lowest, pick = score.min(1, keepdim=True)
         moves = lowest < NEVER // 2
         variable = pick // self.width

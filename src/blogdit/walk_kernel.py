@@ -37,7 +37,7 @@ def _best_cell(
         rest = tl.load(rest_ptr + i, mask=i < variables, other=0)[:, None]
         costs = tl.load(costs_ptr + cell, mask=there, other=0)
         change = costs - tl.sum(tl.where(k == x, costs, 0), 1)[:, None]
-        order = (mix(cell.to(tl.uint32) * 0x5BD1E995 + key) >> 16).to(tl.int32)
+        order = (((cell.to(tl.uint32) * 0x5BD1E995) ^ key) * 0x7FEB352D >> 16).to(tl.int32)
         free = there & (k != x) & ((rest <= taken) | (change < below))
         score = tl.where(free, change + ((order * nudge) >> 16), NEVER)
         lowest = tl.minimum(lowest, (score.to(tl.int64) << 32) | cell)
@@ -63,7 +63,8 @@ def _update_costs(
         tl.atomic_add(costs_ptr + after, weight, mask=here & (same | (own == new)), sem="relaxed")
 
 
-@triton.jit
+# No versions of their own for sizes of 1 and multiples of 16.
+@triton.jit(do_not_specialize=["taken", "moves", "variables", "instances", "depth"])
 def _walk_kernel(
     other_ptr, own_ptr, theirs_ptr, weight_ptr, count_ptr,
     x_ptr, rest_ptr, costs_ptr, best_x_ptr, energy_ptr, best_ptr, salt_ptr, nudge_ptr, pause_ptr,

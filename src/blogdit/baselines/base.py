@@ -54,6 +54,9 @@ class System(ABC):
         if (reason := self.missing()) is not None:
             raise InputError(reason)
 
+    def warm_up(self, instances: Sequence[Instance], budget: Budget) -> None:  # noqa: B027
+        """What is done once for all instances of this kind, and not timed."""
+
     @abstractmethod
     def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result: ...
 

@@ -125,6 +125,13 @@ class Blogdit(System):
         }
         return solver_for(instance, model, budget.device, **{k: v for k, v in chosen.items() if v is not None})
 
+    def warm_up(self, instances: Sequence[Instance], budget: Budget) -> None:
+        """Two steps, which compile the kernels that these instances need."""
+        if budget.device == "cuda":
+            for places, share in _groups(instances, replace(budget, seconds=None, steps=2)):
+                some = [instances[place] for place in places[:64]]
+                list(self._solver(some[0], share, 0).results(some))
+
     def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result:
         return self.solve_many([instance], budget, seed)[0]
 

@@ -180,6 +180,7 @@ def perform(suite: Suite, work: Work, options: Options, tell: Tell) -> Iterator[
         while cell.waiting:
             together = _next_call(cell, options)
             budget = _budget(cell, together, options)
+            cell.system.warm_up(together, budget)
             began = time.monotonic()
             results = _solve(cell.system, together, budget, options.seed, suite.runs)
             spent = time.monotonic() - began
