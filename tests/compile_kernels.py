@@ -6,7 +6,7 @@ from triton import compile as compile_kernel
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from blogdit import dense_kernels, fused, kernels, walk_kernel
+from blogdit import axis_kernels, dense_kernels, fused, kernels, walk_kernel
 
 HALF, FLOAT, INT = "*bf16", "*fp32", "*i32"
 WEIGHTS = dict.fromkeys(("norm_weight", "norm_bias", "matrix_ptr", "qkv_ptr", "h_ptr"), HALF)
@@ -30,7 +30,14 @@ WALK = {
     **dict.fromkeys(("energy_ptr", "best_ptr"), "*i64"),
     **dict.fromkeys(("taken", "moves", "depth"), "i32"),
 }
+AXIS = {"dim": 64, "tile": 16, "pooled": True, "masked": True}
+AXIS_TYPES = {"domain_ptr": "*u8", "first_ptr": "*i16", "parts_ptr": FLOAT, "weight_ptr": FLOAT, "eps": "fp32"}
+RELU = {"dim": 128, "tile": 8}
 CASES = [
+    (axis_kernels._add_norm_kernel, AXIS, AXIS_TYPES),
+    (axis_kernels._add_norm_backward_kernel, AXIS, AXIS_TYPES),
+    (axis_kernels._add_relu_kernel, RELU, {}),
+    (axis_kernels._add_relu_backward_kernel, RELU, {}),
     (dense_kernels._forward_kernel, MASKED, {"mask_ptr": "*u8"}),
     (dense_kernels._backward_kernel, MASKED, {"mask_ptr": "*u8"}),
     (kernels._forward_kernel, {**FORWARD, "biased": True, "even_only": False, "several": 1}, {}),

@@ -195,7 +195,8 @@ class Trainer:
         if self.device.type == "cuda":
             numbers = numbers.pin_memory().to(self.device, non_blocking=True)
         orders = Orders(self._draw(len(self.data.training)), self._draw(config.code_sets), numbers)
-        if self.launched == WARM_UPDATES and self.device.type == "cuda" and self.world == 1:
+        records = self.device.type == "cuda" and self.world == 1 and self.recorded is None
+        if records and self.launched >= WARM_UPDATES:
             self.recorded = Recorded(self, orders)
         if self.recorded is not None and self.recorded.graph is not None:
             outcome = self.recorded.replay(orders)

@@ -9,7 +9,6 @@ how many there are.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,29 +17,50 @@ from torch.nn import functional
 from blogdit.attention import Bias, attend
 from blogdit.network import Context, DenoiserConfig
 from blogdit.relations import VALUE_FEATURES
+from blogdit.runtime import runs_kernels
 
 MEAN_SCALE = 4.0  # logits are of the size of sigma; the last layer starts with outputs of size 1
 
 
-class HighestValue(torch.autograd.Function):
-    """u.amax(1) for u (R, K, M, dim); of equal entries the first gets the gradient. torch shares it, and for that
-    compares u with its maximum again: a compiled backward pass may do so with other roundings, and find none equal."""
-
-    @staticmethod
-    def forward(ctx: Any, u: Tensor) -> Tensor:
-        ctx.save_for_backward(u.argmax(1, keepdim=True).int())
-        ctx.values = u.shape[1]
-        return u.amax(1)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        (first,) = ctx.saved_tensors
-        places = torch.arange(ctx.values, dtype=torch.int32, device=first.device).view(-1, 1, 1)
-        return torch.where(places == first, gradient[:, None], 0.0)
+def fuses(h: Tensor) -> bool:
+    """Whether a training step uses the kernels of `axis_kernels`. (For solving there is `fused`.)"""
+    return h.requires_grad and runs_kernels(h.device) and h.shape[-1].bit_count() == 1
 
 
-def highest_value(u: Tensor) -> Tensor:
-    return HighestValue.apply(u) if u.requires_grad else u.amax(1)  # type: ignore[no-untyped-call]
+def add_norm(h: Tensor, change: Tensor, norm: nn.LayerNorm) -> tuple[Tensor, Tensor]:
+    """h + change, (R, K, M, dim), and its norm."""
+    if fuses(h):
+        from blogdit import axis_kernels
+
+        h, u, *_ = axis_kernels.add_norm(h, change.contiguous(), norm.weight, norm.bias, None, norm.eps, False)
+        return h, u
+    h = h + change
+    return h, norm(h)
+
+
+def add_norm_pool(
+    h: Tensor, change: Tensor, norm: nn.LayerNorm, domain: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """h + change, its norm, and of that the highest and the mean over the values (R, M, dim); domain (K, M, 1)."""
+    if fuses(h):
+        from blogdit import axis_kernels
+
+        inside = None if domain is None else domain[..., 0].to(torch.uint8)
+        return axis_kernels.add_norm(h, change.contiguous(), norm.weight, norm.bias, inside, norm.eps, True)[:4]
+    h = h + change
+    u = norm(h)
+    if domain is None:
+        return h, u, u.amax(1), u.mean(1)
+    return h, u, u.masked_fill(~domain, -1e4).amax(1), (u * domain).sum(1) / domain.sum(0)
+
+
+def add_relu(a: Tensor, pooled: Tensor) -> Tensor:
+    """What a variable has pooled is added to each of its values: a (R, K, M, wide), pooled (R, M, wide)."""
+    if fuses(a):
+        from blogdit import axis_kernels
+
+        return axis_kernels.add_relu(a.contiguous(), pooled.contiguous())
+    return functional.relu(a + pooled[:, None])
 
 
 class AxisLayer(nn.Module):
@@ -60,20 +80,15 @@ class AxisLayer(nn.Module):
         for last in (self.attention_out, self.ffn_out):  # residual branches start small, so depth adds no variance
             nn.init.normal_(last.weight, std=0.02 / math.sqrt(2 * config.layers))
 
-    def forward(self, h: Tensor, bias: Bias, domain: Tensor | None) -> Tensor:
-        """h (R, K, M, dim), domain (K, M, 1) or None."""
+    def forward(self, h: Tensor, change: Tensor, bias: Bias, domain: Tensor | None) -> tuple[Tensor, Tensor]:
+        """The residual stream h (R, K, M, dim) and what is to be added to it: both come in and go out."""
         rows, values, count, _ = h.shape
-        qkv = self.qkv(self.attention_norm(h)).view(rows * values, count, 3, self.heads, -1)
+        h, u = add_norm(h, change, self.attention_norm)
+        qkv = self.qkv(u).view(rows * values, count, 3, self.heads, -1)
         seen = attend(qkv, bias).reshape(rows, values, count, -1)  # each value by itself
-        h = h + self.attention_out(seen)
-        u = self.ffn_norm(h)
-        if domain is None:
-            highest, mean = highest_value(u), u.mean(1)
-        else:
-            highest = highest_value(u.masked_fill(~domain, -1e4))
-            mean = (u * domain).sum(1) / domain.sum(0)
+        h, u, highest, mean = add_norm_pool(h, self.attention_out(seen), self.ffn_norm, domain)
         pooled = self.pool_in(torch.cat([highest, mean], -1))  # (R, M, wide)
-        return h + self.ffn_out(functional.relu(self.ffn_in(u) + pooled[:, None]))
+        return h, self.ffn_out(add_relu(self.ffn_in(u), pooled))
 
 
 class AxisBody(nn.Module):
@@ -91,9 +106,10 @@ class AxisBody(nn.Module):
         sizes = x.shape[-1] if context.domain is None else context.domain.sum(-1, keepdim=True)
         chances = torch.stack([x, x * sizes], -1).transpose(1, 2)  # (R, K, M, 2)
         h = self.chance_in(chances) + self.feature_in(context.features.transpose(0, 1))
-        h = h + place[:, None].to(h.dtype)  # under autocast the residual stream is bfloat16, as it is in solving
+        # Under autocast the residual stream is bfloat16, as it is in solving.
+        change = place[:, None].to(h.dtype).expand_as(h)
         domain = None if context.domain is None else context.domain.T[..., None]  # (K, M, 1)
         for layer in self.layers:
-            h = layer(h, context.bias, domain)
-        out = self.out(self.norm(h)).transpose(1, 2)  # (R, M, K, 2)
+            h, change = layer(h, change, context.bias, domain)
+        out = self.out(self.norm(h + change)).transpose(1, 2)  # (R, M, K, 2)
         return (MEAN_SCALE * out[..., 0]).contiguous(), out[..., 1].contiguous()
