@@ -6,12 +6,13 @@ import importlib.util
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 
 import torch
 from torch import distributed
 
 from blogdit.errors import InputError
+
+HAS_TRITON = importlib.util.find_spec("triton") is not None
 
 
 def resolve_device(name: str = "auto") -> torch.device:
@@ -23,14 +24,9 @@ def resolve_device(name: str = "auto") -> torch.device:
     return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
 
 
-@cache
-def _has_triton() -> bool:
-    return importlib.util.find_spec("triton") is not None
-
-
 def runs_kernels(device: torch.device) -> bool:
-    """Whether `blogdit.kernels` can be used there."""
-    return device.type == "cuda" and _has_triton()
+    """Whether our kernels can be used there. (Called in compiled code: nothing that a compiler cannot see through.)"""
+    return device.type == "cuda" and HAS_TRITON
 
 
 def set_threads(threads: int | None) -> None:

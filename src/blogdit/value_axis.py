@@ -24,7 +24,8 @@ MEAN_SCALE = 4.0  # logits are of the size of sigma; the last layer starts with 
 
 def fuses(h: Tensor) -> bool:
     """Whether a training step uses the kernels of `axis_kernels`. (For solving there is `fused`.)"""
-    return h.requires_grad and runs_kernels(h.device) and h.shape[-1].bit_count() == 1
+    dim = h.shape[-1]
+    return h.requires_grad and runs_kernels(h.device) and dim & (dim - 1) == 0
 
 
 def add_norm(h: Tensor, change: Tensor, norm: nn.LayerNorm) -> tuple[Tensor, Tensor]:
