@@ -130,7 +130,7 @@ class Blogdit(System):
         if budget.device == "cuda":
             for places, share in _groups(instances, replace(budget, seconds=None, steps=2)):
                 some = [instances[place] for place in places[:64]]
-                list(self._solver(some[0], share, 0).results(some))
+                list(self._solver(some[0], share, 0, polish=False).results(some))
 
     def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result:
         return self.solve_many([instance], budget, seed)[0]
