@@ -60,6 +60,37 @@ def test_states_only_get_lower_and_stay_different():
         assert (population.states[:, place, 0] == 0).all()  # of mirror images one
 
 
+def test_chains_mix_on_islands():
+    """Of six, or one more at the end: everybody has a partner of the own island, another one every round."""
+    chosen = [maxcut.build(random_graph(12, 0.4, np.random.default_rng(1)))]
+    for chains, expected in ((1, [0]), (5, [0] * 5), (7, [0] * 7), (13, [0] * 6 + [1] * 7)):
+        population = Population(chosen, starts(chosen, chains, 12), 2)
+        assert population.island.tolist() == expected
+        for _ in range(5 if chains > 1 else 0):
+            partners = population._partners()
+            assert (population.island[partners] == population.island).all()
+            assert (partners != torch.arange(chains, device=partners.device)).all()
+            population.walk.round += 1
+
+
+def test_an_island_without_gain_begins_again_and_the_best_is_kept():
+    """A graph of three vertices: every walk ends at the best cut at once."""
+    chosen = [maxcut.build((3, [[0, 1], [1, 2]])), maxcut.build(random_graph(30, 0.3, np.random.default_rng(2)))]
+    population = Population(chosen, starts(chosen, 6, 30), 2)
+    for _ in range(8):
+        population.walk.run(10)
+        population._accept(*population._outcome())
+        best = population.best_energy.clone()
+        anew = population.since_gain[0, 0] >= 3
+        population.walk.start(population._children())
+        assert (population.energies[:, 0] == 1 << 62).all() == anew
+        assert torch.equal(population.best_energy, best)
+        if anew:
+            break
+    assert anew
+    assert chosen[0].verify(population.lowest()[0, :3].cpu().numpy()).objective == 2
+
+
 def test_a_child_has_what_its_parents_agree_on():
     chosen = [mis.build(random_graph(40, 0.2, np.random.default_rng(1)))]
     population = Population(chosen, starts(chosen, 2, 44), 2)

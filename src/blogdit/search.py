@@ -1,7 +1,8 @@
 """The search after the last step: rounds of walks, each from a mixture of two good states of the same instance.
 
 What two good states agree on is likely to be right, so a new start keeps it and draws the rest from either. The walk
-from it replaces the state that it stands for if it ends no higher, and is not what another chain already has.
+from it replaces the state that it stands for if it ends no higher, and is not what a neighbour already has. Chains mix
+on islands of a few; sooner or later the states of an island are all alike, and then it begins again at random.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from blogdit.noise import mix, wrap
 from blogdit.walk import NEVER, Walk, table_size
 
 ROUND = 128  # moves for each variable
+ISLAND = 6  # chains
+PATIENCE = 3  # rounds that an island goes on without a gain
+NOTHING = 1 << 62  # the energy of a state that is to be replaced
 MOVES = {"cpu": 4, "cuda": 2 * ROUND}  # for each variable, unless it may take all the time
 MOST_WORK = {"cpu": 10**9, "cuda": 5 * 10**11}  # moves times values that a move looks at: seconds for an instance
 TOGETHER = 1 << 25  # entries of all tables of neighbours on the device
@@ -68,6 +72,14 @@ class Population:
         alike = ((own < 0) | (weight == 0)).all(2).all(1) & (self.walk.alone == 0).all(2).eq(self.walk.real).all(1)
         self.mirrored = alike & (width == 2)  # (B,)
         self.states, self.energies = self._outcome()
+        self.best_energy, self.best = self.energies[0].clone(), self.states[0].clone()  # of all, (B,) and (B, N)
+        # A rest of one chain would have nobody to mix with.
+        self.island = (torch.arange(len(starts), device=starts.device) // ISLAND).clamp(
+            max=max((len(starts) - 2) // ISLAND, 0)
+        )
+        self.record = torch.full((int(self.island[-1]) + 1, len(instances)), NOTHING, device=starts.device)
+        self.since_gain = torch.zeros_like(self.record)  # rounds, by island and instance
+        self._keep_best()
 
     def run(self, moves: int, deadline: float, stopped: Callable[[], bool]) -> None:
         """Rounds, until so many moves are taken or the time is over."""
@@ -83,8 +95,14 @@ class Population:
 
     def lowest(self) -> Tensor:
         """(B, N)."""
-        winner = self.energies.argmin(0)
-        return self.states[winner, torch.arange(self.states.shape[1], device=winner.device)].long()
+        return self.best.long()
+
+    def _keep_best(self) -> None:
+        lowest, winner = self.energies.min(0)
+        better = lowest < self.best_energy
+        self.best_energy = torch.where(better, lowest, self.best_energy)
+        states = self.states[winner, torch.arange(len(winner), device=winner.device)]
+        self.best = torch.where(better[:, None], states, self.best)
 
     def _outcome(self) -> tuple[Tensor, Tensor]:
         """The best of each walk; of two mirror images the one that begins with 0."""
@@ -95,10 +113,16 @@ class Population:
 
     def _accept(self, states: Tensor, energies: Tensor) -> None:
         for chain, (state, energy) in enumerate(zip(states, energies, strict=True)):
-            known = ((self.energies == energy) & (self.states == state).all(2)).any(0)
+            neighbours = self.island == self.island[chain]
+            known = ((self.energies[neighbours] == energy) & (self.states[neighbours] == state).all(2)).any(0)
             taken = (energy <= self.energies[chain]) & ~known
             self.states[chain] = torch.where(taken[:, None], state, self.states[chain])
             self.energies[chain] = torch.where(taken, energy, self.energies[chain])
+        self._keep_best()
+        places = self.island[:, None].expand_as(self.energies)
+        lowest = self.record.scatter_reduce(0, places, self.energies, "amin")
+        self.since_gain = torch.where(lowest < self.record, 0, self.since_gain + 1)
+        self.record = lowest
 
     def _bits(self, lane: int) -> Tensor:
         """(C, 1, N) random 16-bit numbers, by chain, variable and round: the same whoever else is there."""
@@ -107,12 +131,17 @@ class Population:
         key = mix(count[:chains] * 0x3C6EF372 + wrap(self.walk.round * 0x27D4EB2F + lane * 0x165667B1))
         return (mix(key[:, None, None] + count[:variables] * 0x5BD1E995) >> 16) & 0xFFFF
 
+    def _partners(self) -> Tensor:
+        """Another chain of the same island for each chain, (C,)."""
+        first = torch.searchsorted(self.island, self.island)
+        size = torch.searchsorted(self.island, self.island, right=True) - first
+        place = torch.arange(len(self.island), device=first.device) - first
+        return first + (place + 1 + self.walk.round % (size - 1).clamp(min=1)) % size
+
     def _children(self) -> Tensor:
-        """A start for every chain: its own state mixed with that of another chain; if these are nearly the same, a
-        tenth of the variables are drawn anew."""
-        chains = len(self.states)
-        step = 1 + self.walk.round % (chains - 1)
-        own, other = self.states, self.states.roll(step, 0)
+        """A start for every chain: its own state mixed with that of another chain of its island. If these are nearly
+        the same, a tenth of the variables are drawn anew; all of them, if the island has not gained for long."""
+        own, other = self.states, self.states[self._partners()]
         sizes = self.walk.real.sum(1)
         apart = (own != other).sum(2)  # (C, B)
         turned = self.mirrored & (2 * apart > sizes)
@@ -120,7 +149,12 @@ class Population:
         apart = torch.where(turned, sizes - apart, apart)
         child = torch.where(self._bits(0) & 1 == 0, own, other)
         shaken = (100 * apart < sizes)[..., None] & (self._bits(2) < 0xFFFF // 10)
-        return torch.where(shaken, self._drawn(child), child)
+        exhausted = self.since_gain >= PATIENCE  # (islands, B)
+        anew = exhausted[self.island]
+        self.record = self.record.masked_fill(exhausted, NOTHING)
+        self.since_gain = self.since_gain.masked_fill(exhausted, 0)
+        self.energies = self.energies.masked_fill(anew, NOTHING)
+        return torch.where(shaken | anew[..., None], self._drawn(child), child)
 
     def _drawn(self, states: Tensor) -> Tensor:
         """Random values, where a variable may have them."""
