@@ -6,7 +6,7 @@ from triton import compile as compile_kernel
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from blogdit import axis_kernels, dense_kernels, fused, kernels, walk_kernel
+from blogdit import axis_kernels, dense_kernels, flip_kernel, fused, kernels, walk_kernel
 
 HALF, FLOAT, INT = "*bf16", "*fp32", "*i32"
 WEIGHTS = dict.fromkeys(("norm_weight", "norm_bias", "matrix_ptr", "qkv_ptr", "h_ptr"), HALF)
@@ -28,7 +28,8 @@ ROWS = ("other", "own", "theirs", "weight", "count", "x", "rest", "costs", "best
 WALK = {
     **{f"{name}_ptr": INT for name in ROWS},
     **dict.fromkeys(("energy_ptr", "best_ptr"), "*i64"),
-    **dict.fromkeys(("taken", "moves", "depth"), "i32"),
+    **dict.fromkeys(("taken", "moves", "depth", "stride"), "i32"),
+    **{"table_ptr": "*i8", "unit_ptr": INT, "drive_ptr": INT},
 }
 AXIS = {"dim": 64, "tile": 16, "pooled": True, "masked": True}
 AXIS_TYPES = {"domain_ptr": "*u8", "first_ptr": "*i16", "parts_ptr": FLOAT, "weight_ptr": FLOAT, "eps": "fp32"}
@@ -46,6 +47,7 @@ CASES = [
     (kernels._delta_kernel, {"width": 16, "tile": 256}, {}),
     (kernels._noise_kernel, {"normal": True, "chunk": 1024}, {"out_ptr": FLOAT}),
     (walk_kernel._walk_kernel, {"width": 2, "values": 2, "tile": 1024, "neighbours": 64}, WALK),
+    (flip_kernel._flip_kernel, {"block": 1024}, WALK),
     (fused._first_kernel, {**NETWORK, "features": 4}, {}),
     (fused._layer_kernel, {**NETWORK, "wide": 128, "last": False}, {}),
     (fused._layer_kernel, {**NETWORK, "wide": 128, "last": True}, {}),

@@ -42,8 +42,9 @@ MAY_IMPORT: dict[str, set[str]] = {
 METHOD = {"network", "batch", "blocks", "chain", "checkpoint", "denoiser", "energy", "noise"}
 MAY_IMPORT |= {
     "polish": CORE,
+    "flip_kernel": {"kernels"},
     "walk_kernel": {"kernels"},
-    "walk": {*CORE, "noise", "polish", "runtime", "walk_kernel"},
+    "walk": {*CORE, "flip_kernel", "noise", "polish", "runtime", "walk_kernel"},
     "search": {*CORE, "noise", "walk"},
     "recording": set(),
     "inference": {"chain", "denoiser", "fused", "network", "runtime"},

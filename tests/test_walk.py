@@ -10,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from blogdit import walk as module
 from blogdit.constraints import AllDifferent, NotEqual
 from blogdit.csp import Instance, Objective
 from blogdit.polish import Pairs
@@ -101,40 +102,61 @@ def test_it_stops_in_time_and_when_it_is_told():
 STATE = ("x", "rest", "costs", "energy", "best", "best_x", "taken")
 
 
-@given(instances(kinds=("not_equal", "conflict"), objective=True), st.integers(1, 8))
-@settings(max_examples=25, deadline=None)
-def test_the_kernel_takes_the_same_moves(instance, moves):
-    """In Triton's interpreter where there is no GPU. The same state, bit by bit."""
-    pytest.importorskip("triton")
-    from blogdit.walk_kernel import take_moves
+def assert_same_walk(plain: Walk, fast: Walk) -> None:
+    for name in STATE:
+        assert torch.equal(torch.as_tensor(getattr(fast, name)), torch.as_tensor(getattr(plain, name))), name
 
+
+def walk_with_kernel(walks: Walk, *stretches: int) -> None:
+    """In Triton's interpreter where there is no GPU."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "runs_kernels", lambda device: True)
+        for moves in stretches:
+            walks.run(moves)
+
+
+@given(instances(kinds=("not_equal", "conflict"), objective=True), st.integers(1, 8))
+@settings(max_examples=40, deadline=None)
+def test_the_kernels_take_the_same_moves(instance, moves):
+    """The same state, bit by bit; variables of two values have a kernel of their own."""
+    pytest.importorskip("triton")
     if not can_walk(instance, instance.size + 3):
         return
     width = int(instance.domain_sizes.max(initial=1))
     first = starts([instance], 2, instance.size + 3)
     plain, fast = Walk([instance], first, width), Walk([instance], first, width)
-    plain._take(moves, fast=False)
-    take_moves(fast, moves - 1)
-    take_moves(fast, 1)
-    for name in STATE:
-        assert torch.equal(torch.as_tensor(getattr(fast, name)), torch.as_tensor(getattr(plain, name))), name
+    plain._take(moves, None)
+    walk_with_kernel(fast, moves - 1, 1)
+    assert (fast.flips is not None) == (width == 2)
+    assert_same_walk(plain, fast)
 
 
-@pytest.mark.parametrize("problem", ["mis", "maxcut"])
-def test_the_kernel_goes_through_large_graphs_in_tiles(problem, monkeypatch):
+@pytest.mark.parametrize("kernel", ["for two values", "for any number"])
+@pytest.mark.parametrize("weights", ["unit", "signs", "normal", "sets"])
+def test_both_kernels_go_through_larger_graphs(weights, kernel, monkeypatch):
+    """In tiles where that is how it works; with weights of a few bits and of many."""
     pytest.importorskip("triton")
-    from blogdit import walk_kernel
+    from blogdit import flip_kernel, walk_kernel
 
     monkeypatch.setattr(walk_kernel, "CELLS", 32)
     monkeypatch.setattr(walk_kernel, "NEIGHBOURS", 4)
-    build = {"mis": mis.build, "maxcut": maxcut.build}[problem]
-    chosen = [build(random_graph(n, 0.3, np.random.default_rng(n))) for n in (17, 30, 25)]
+    if kernel == "for any number":
+        monkeypatch.setattr(flip_kernel, "MOST_VARIABLES", 0)
+    draws = np.random.default_rng(0)
+    graphs = [random_graph(n, 0.3, np.random.default_rng(n)) for n in (17, 30, 25)]
+    if weights == "sets":
+        chosen = [mis.build(graph) for graph in graphs]
+    else:
+        draw = {"unit": np.ones, "signs": lambda m: draws.choice([-1.0, 1.0], m), "normal": draws.standard_normal}
+        chosen = [maxcut.build((g.vertices, g.edges, draw[weights](len(g.edges)))) for g in graphs]
     first = starts(chosen, 2, 30)
     plain, fast = Walk(chosen, first, 2), Walk(chosen, first, 2)
-    plain._take(40, fast=False)
-    walk_kernel.take_moves(fast, 40)
-    for name in STATE:
-        assert torch.equal(torch.as_tensor(getattr(fast, name)), torch.as_tensor(getattr(plain, name))), name
+    plain._take(40, None)
+    walk_with_kernel(fast, 40)
+    assert_same_walk(plain, fast)
+    if fast.flips is not None:
+        kind = torch.int16 if weights == "normal" else torch.int8
+        assert fast.flips.table.dtype == kind
 
 
 def test_what_can_walk():

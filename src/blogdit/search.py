@@ -22,10 +22,10 @@ ROUND = 128  # moves for each variable
 ISLAND = 6  # chains
 PATIENCE = 3  # rounds that an island goes on without a gain
 NOTHING = 1 << 62  # the energy of a state that is to be replaced
-MOVES = {"cpu": 4, "cuda": 2 * ROUND}  # for each variable, unless it may take all the time
+MOVES = {"cpu": 4, "cuda": 8 * ROUND}  # for each variable, unless it may take all the time
 MOST_WORK = {"cpu": 10**9, "cuda": 5 * 10**11}  # moves times values that a move looks at: seconds for an instance
-TOGETHER = 1 << 25  # entries of all tables of neighbours on the device
-WALKERS = 264  # on a GPU: twice what an H200 runs side by side
+TOGETHER, SQUARES = 1 << 25, 1 << 30  # entries of all tables of neighbours on the device, and pairs of variables
+WALKERS = 396  # on a GPU, at least, if they may take all the time: what an H200 runs side by side
 
 
 def search(
@@ -39,8 +39,10 @@ def search(
     """The lowest state that any chain of an instance comes across, (B, N); `values` (chains, B, N) are the starts.
     A number of moves, or as many as there is time for; with `all_the_time` it goes on until the deadline."""
     began, found = time.monotonic(), []
-    some = max(1, TOGETHER // max(table_size(one, values.shape[2]) for one in instances))
-    parts, kind, (chains, _, variables) = range(0, len(instances), some), values.device.type, values.shape
+    kind, (chains, _, variables) = values.device.type, values.shape
+    some = min(TOGETHER // max(table_size(one, variables) for one in instances), SQUARES // max(variables, 1) ** 2)
+    some = max(1, some)
+    parts = range(0, len(instances), some)
     walkers = chains
     if all_the_time:
         moves = 1 << 62

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,12 +24,15 @@ from blogdit.noise import mix, wrap
 from blogdit.polish import Pairs, can_polish
 from blogdit.runtime import runs_kernels
 
+if TYPE_CHECKING:
+    from blogdit.flip_kernel import Flips
+
 LARGEST = 1 << 24  # entries of the table of neighbours of an instance that walks
 # Energies are whole numbers, so that sums are exact in any order: the largest gain of a variable is 2^16 units.
 GAIN = 1 << 16
 NEVER = 1 << 30  # what a value costs that a variable cannot take
 # Between looks at the clock: moves, or with the kernel (variable, value) pairs looked at, hundredths of a second.
-GLANCE, LAUNCH = 64, 1 << 24
+GLANCE, LAUNCH = 64, 1 << 25
 
 
 class Terms(NamedTuple):
@@ -107,6 +111,8 @@ class Walk:
         self.nudge = nudge[self.instance]
         self.order = torch.arange(self.variables * width, dtype=torch.int32, device=device) * 0x5BD1E995
         self.round = 0
+        self.flips: Flips | None = None  # what the kernel for two values needs to know of the instances
+        self.drive: Tensor | None = None  # while it works: the cost of 1 less that of 0, instead of `costs`
         self.start(values)
 
     def start(self, values: Tensor) -> None:
@@ -134,24 +140,39 @@ class Walk:
 
     def run(self, moves: int, deadline: float = math.inf, stopped: Callable[[], bool] = lambda: False) -> bool:
         """So many moves, or as many as there is time for: then False."""
-        fast = runs_kernels(self.x.device)
-        some = max(LAUNCH // (self.variables * self.width), 1) if fast else GLANCE
+        kernel, some, ended = None, GLANCE, False
+        if runs_kernels(self.x.device):
+            kernel, some = self._kernel(), max(LAUNCH // (self.variables * self.width), 1)
         for first in range(0, moves, some):
             if self.x.is_cuda:
                 torch.cuda.synchronize()  # the clock is that of moves that are done
-            if stopped() or time.monotonic() > deadline:
-                return False
-            self._take(min(some, moves - first), fast)
-        return True
+            ended = stopped() or time.monotonic() > deadline
+            if ended:
+                break
+            self._take(min(some, moves - first), kernel)
+        if self.drive is not None:
+            costs = [self._costs(x.long()) for x in self.x.view(self.chains, self.size, -1)]
+            self.costs, self.drive = torch.stack(costs).view_as(self.costs), None
+        return not ended
 
-    def _take(self, moves: int, fast: bool) -> None:
-        if fast:
-            from blogdit.walk_kernel import take_moves
+    def _take(self, moves: int, kernel: Callable[[int], None] | None) -> None:
+        if kernel is not None:
+            kernel(moves)
+            return
+        for _ in range(moves):
+            self.move()
 
-            take_moves(self, moves)
-        else:
-            for _ in range(moves):
-                self.move()
+    def _kernel(self) -> Callable[[int], None]:
+        """What takes many moves at once on a GPU."""
+        from blogdit import flip_kernel, walk_kernel
+
+        if not flip_kernel.can_flip(self):
+            return partial(walk_kernel.take_moves, self)
+        if self.flips is None:
+            self.flips = flip_kernel.Flips(self)
+        zero, one = self.costs.view(*self.x.shape, 2).unbind(2)
+        self.drive = one - zero
+        return partial(self.flips.take_moves, self)
 
     def move(self) -> None:
         """One change in every chain that has one."""
@@ -177,12 +198,6 @@ class Walk:
         better = self.energy < self.best
         self.best = torch.where(better, self.energy, self.best)
         self.best_x[better] = self.x[better]
-
-    def lowest(self) -> Tensor:
-        """(B, N)."""
-        winner = self.best.view(self.chains, self.size).argmin(0)
-        best = self.best_x.view(self.chains, self.size, self.variables)
-        return best[winner, torch.arange(self.size, device=best.device)]
 
     def _update_costs(self, variable: Tensor, old: Tensor, new: Tensor) -> None:
         """The neighbours of a variable that went from `old` to `new` (rows, 1)."""
