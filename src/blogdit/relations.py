@@ -39,6 +39,12 @@ def _both_ways(pairs: IntArray) -> IntArray:
     return np.concatenate([pairs, pairs[:, ::-1]])
 
 
+def _distinct(keys: IntArray) -> IntArray:
+    """np.unique, which takes several times as long."""
+    keys = np.sort(keys)
+    return keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
+
+
 def relation_list(instance: Instance) -> tuple[IntArray, IntArray, npt.NDArray[np.float32]]:
     """Source, target and features of every ordered related pair, sorted by target, each pair once."""
     parts: list[tuple[IntArray, int, npt.NDArray[np.float64] | float]] = []
@@ -61,7 +67,7 @@ def relation_list(instance: Instance) -> tuple[IntArray, IntArray, npt.NDArray[n
         parts.append((_both_ways(objective.pairwise[:, :2]), 3, 1.0))
     n = instance.size
     keys = [pairs[:, 1] * n + pairs[:, 0] for pairs, _, _ in parts]
-    every = np.unique(np.concatenate(keys)) if keys else np.zeros(0, np.int64)
+    every = _distinct(np.concatenate(keys)) if keys else np.zeros(0, np.int64)
     features = np.zeros((len(every), RELATION_FEATURES), np.float32)
     for key, (_, feature, weight) in zip(keys, parts, strict=True):
         at = np.searchsorted(every, key)

@@ -20,6 +20,7 @@ from blogdit.result import Result
 from blogdit.runtime import resolve_device
 
 TOGETHER = {"cpu": 16, "cuda": 4096}  # instances of one call to a system that solves them at the same time
+LARGE = 500  # variables: of such instances a GPU gets 128 a call, so that an interrupted run loses minutes at most
 Tell = Callable[[str, "Work | None"], None]  # a message, and how far the suite is
 
 
@@ -219,7 +220,9 @@ def _next_call(cell: Cell, options: Options) -> list[Instance]:
         same = [instance for instance in cell.waiting if instance.size == first]
         cell.waiting = same + [instance for instance in cell.waiting if instance.size != first]
         return same
-    return cell.waiting[: TOGETHER[options.device]]
+    cell.waiting.sort(key=lambda instance: instance.size)  # those of one shape make a batch
+    large = options.device == "cuda" and cell.waiting[0].size > LARGE
+    return cell.waiting[: TOGETHER[options.device] // (32 if large else 1)]
 
 
 def _budget(cell: Cell, together: Sequence[Instance], options: Options) -> Budget:
