@@ -42,9 +42,10 @@ MAY_IMPORT: dict[str, set[str]] = {
 METHOD = {"network", "batch", "blocks", "chain", "checkpoint", "denoiser", "energy", "noise"}
 MAY_IMPORT |= {
     "polish": CORE,
-    "flip_kernel": {"kernels"},
+    "flips": {"noise"},
+    "flip_kernel": {"flips", "kernels"},
     "walk_kernel": {"kernels"},
-    "walk": {*CORE, "flip_kernel", "noise", "polish", "runtime", "walk_kernel"},
+    "walk": {*CORE, "flip_kernel", "flips", "noise", "polish", "runtime", "walk_kernel"},
     "search": {*CORE, "noise", "walk"},
     "recording": set(),
     "inference": {"chain", "denoiser", "fused", "network", "runtime"},

@@ -131,6 +131,21 @@ def test_the_kernels_take_the_same_moves(instance, moves):
     assert_same_walk(plain, fast)
 
 
+@given(instances(kinds=("not_equal", "conflict"), objective=True), st.integers(1, 12))
+@settings(max_examples=60, deadline=None)
+def test_numpy_takes_the_same_moves(instance, moves):
+    if not can_walk(instance, instance.size + 3):
+        return
+    width = int(instance.domain_sizes.max(initial=1))
+    first = starts([instance], 2, instance.size + 3).cpu()
+    plain, fast = Walk([instance], first, width), Walk([instance], first, width)
+    plain._take(moves, None)
+    fast.run(moves - 1)
+    fast.run(1)
+    assert (fast.flips is not None) == (width == 2)
+    assert_same_walk(plain, fast)
+
+
 @pytest.mark.parametrize("kernel", ["for two values", "for any number"])
 @pytest.mark.parametrize("weights", ["unit", "signs", "normal", "sets"])
 def test_both_kernels_go_through_larger_graphs(weights, kernel, monkeypatch):
@@ -154,7 +169,11 @@ def test_both_kernels_go_through_larger_graphs(weights, kernel, monkeypatch):
     plain._take(40, None)
     walk_with_kernel(fast, 40)
     assert_same_walk(plain, fast)
-    if fast.flips is not None:
+    if kernel == "for two values":
+        in_numpy = Walk(chosen, first.cpu(), 2)
+        in_numpy.run(40)
+        if DEVICE == "cpu":
+            assert_same_walk(plain, in_numpy)
         kind = torch.int16 if weights == "normal" else torch.int8
         assert fast.flips.table.dtype == kind
 

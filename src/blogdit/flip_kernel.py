@@ -1,11 +1,7 @@
 """Moves of `walk.Walk` for variables with two values and up to MOST_VARIABLES of them: a chain lives in registers.
 
-The energy of x in {0, 1}^n is quadratic, so all that a walk needs to know of its neighbours is
-
-    drive_i = cost of x_i = 1 less cost of x_i = 0 = h_i + sum_j J_ij x_j,
-
-and flipping x_j adds J_ij or -J_ij. A program keeps drive, x, rest and the best x of one row in registers and reads one
-row of J for each move; programs share nothing. Every number is that of `Walk.move`.
+As in `flips`, but a program keeps drive, x, rest and the best x of one row in registers and reads one row of J for each
+move; programs share nothing. Every number is that of `Walk.move`.
 """
 
 from __future__ import annotations
@@ -17,6 +13,7 @@ import torch
 import triton
 import triton.language as tl
 
+from blogdit.flips import pulls
 from blogdit.kernels import mix
 
 if TYPE_CHECKING:
@@ -76,20 +73,14 @@ def _flip_kernel(
     tl.store(best_ptr + row, best)
 
 
-def can_flip(walk: Walk) -> bool:
-    return walk.width == 2 and walk.variables <= MOST_VARIABLES
-
-
-class Flips:
+class RegisterFlips:
     """J of each instance of a walk, (B, N, stride), as multiples of a unit, in as few bits as they need."""
 
     def __init__(self, walk: Walk):
-        other, own, theirs, weight, _ = walk.terms
-        # x_j: 0 -> 1. "Both the same" then costs w more at 1 and w less at 0; other terms have a sign for each end.
-        amount = torch.where(own < 0, 2 * weight, weight * (2 * own - 1) * (2 * theirs - 1))
+        other = walk.terms.other
         stride = -(-walk.variables // 16) * 16
         table = torch.zeros(*other.shape[:2], stride, dtype=torch.int32, device=other.device)
-        table.scatter_add_(2, other.long(), amount)
+        table.scatter_add_(2, other.long(), pulls(walk.terms))
         units = [max(int(np.gcd.reduce(one.unique().cpu().numpy())), 1) for one in table]
         self.unit = torch.tensor(units, dtype=torch.int32, device=other.device)
         table //= self.unit[:, None, None]

@@ -20,12 +20,13 @@ from torch import Tensor
 
 from blogdit.constraints import Conflict, FloatArray, NotEqual
 from blogdit.csp import Instance
+from blogdit.flips import Flips
 from blogdit.noise import mix, wrap
 from blogdit.polish import Pairs, can_polish
 from blogdit.runtime import runs_kernels
 
 if TYPE_CHECKING:
-    from blogdit.flip_kernel import Flips
+    from blogdit.flip_kernel import RegisterFlips
 
 LARGEST = 1 << 24  # entries of the table of neighbours of an instance that walks
 # Energies are whole numbers, so that sums are exact in any order: the largest gain of a variable is 2^16 units.
@@ -111,8 +112,8 @@ class Walk:
         self.nudge = nudge[self.instance]
         self.order = torch.arange(self.variables * width, dtype=torch.int32, device=device) * 0x5BD1E995
         self.round = 0
-        self.flips: Flips | None = None  # what the kernel for two values needs to know of the instances
-        self.drive: Tensor | None = None  # while it works: the cost of 1 less that of 0, instead of `costs`
+        self.flips: Flips | RegisterFlips | None = None  # takes the moves of variables with two values
+        self.drive: Tensor | None = None  # while it does: the cost of 1 less that of 0, instead of `costs`
         self.start(values)
 
     def start(self, values: Tensor) -> None:
@@ -140,9 +141,9 @@ class Walk:
 
     def run(self, moves: int, deadline: float = math.inf, stopped: Callable[[], bool] = lambda: False) -> bool:
         """So many moves, or as many as there is time for: then False."""
-        kernel, some, ended = None, GLANCE, False
+        kernel, some, ended = self._kernel(), GLANCE, False
         if runs_kernels(self.x.device):
-            kernel, some = self._kernel(), max(LAUNCH // (self.variables * self.width), 1)
+            some = max(LAUNCH // (self.variables * self.width), 1)
         for first in range(0, moves, some):
             if self.x.is_cuda:
                 torch.cuda.synchronize()  # the clock is that of moves that are done
@@ -162,17 +163,30 @@ class Walk:
         for _ in range(moves):
             self.move()
 
-    def _kernel(self) -> Callable[[int], None]:
-        """What takes many moves at once on a GPU."""
-        from blogdit import flip_kernel, walk_kernel
-
-        if not flip_kernel.can_flip(self):
-            return partial(walk_kernel.take_moves, self)
+    def _kernel(self) -> Callable[[int], None] | None:
+        """What takes many moves at once, if there is something."""
+        on_gpu = runs_kernels(self.x.device)
         if self.flips is None:
-            self.flips = flip_kernel.Flips(self)
-        zero, one = self.costs.view(*self.x.shape, 2).unbind(2)
-        self.drive = one - zero
-        return partial(self.flips.take_moves, self)
+            self.flips = self._flips(on_gpu)
+        if self.flips is not None:
+            zero, one = self.costs.view(*self.x.shape, 2).unbind(2)
+            self.drive = one - zero
+            return partial(self.flips.take_moves, self)
+        if on_gpu:
+            from blogdit.walk_kernel import take_moves
+
+            return partial(take_moves, self)
+        return None
+
+    def _flips(self, on_gpu: bool) -> Flips | RegisterFlips | None:
+        """For variables with two values, unless they are too many for the registers of a GPU."""
+        if self.width != 2:
+            return None
+        if on_gpu:
+            from blogdit import flip_kernel
+
+            return flip_kernel.RegisterFlips(self) if self.variables <= flip_kernel.MOST_VARIABLES else None
+        return None if self.x.is_cuda else Flips(self)
 
     def move(self) -> None:
         """One change in every chain that has one."""
