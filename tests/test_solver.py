@@ -92,7 +92,7 @@ def test_steps_are_counted_exactly():
 
 @pytest.mark.parametrize(("problem", "steps"), [("coloring", 3), ("maxcut", 2)])
 def test_the_deadline_is_missed_by_one_step_at_most(clock, problem, steps):
-    """A step takes 0.1 s. Where a local search follows, it gets the last 0.3 of the time."""
+    """A step takes 0.1 s. Where a local search follows, it gets the last half of the time."""
     instance = TRIANGLE if problem == "coloring" else generate("maxcut", 1, seed=0)[0]
     ((_, result),) = clock.solver(time_limit=0.25).results([instance])
     assert result.steps == steps

@@ -36,8 +36,8 @@ from blogdit.stepping import Stepped, Stepper
 # few enough that a step stays short.
 PLACES = {"cpu": 1 << 14, "cuda": 1 << 20}
 MOST_PLACES = 1024  # instances
-SEARCH_SHARE = 0.3  # of a time limit, for the search after the last step
-WALK_SHARE = {"cpu": 0.6, "cuda": 0.9}  # of what the search has; the rest is for descent
+SEARCH_SHARE = {"cpu": 0.5, "cuda": 0.3}  # of a time limit, for the search after the last step
+WALK_SHARE = 0.8  # of what the search has; the rest is for descent
 LARGEST_GREEDY = 5000  # variables of an instance that the search also begins from nothing: tenths of a second
 LOOK_EVERY = {"cpu": 1, "cuda": 16}  # steps; a look at the device makes it wait
 
@@ -309,7 +309,7 @@ class Solver:
         """Of the time, what is left to the chains: the search at the end gets the rest."""
         jobs = [] if self.crew is None else self.crew.jobs
         searched = self.options.polish and any(job.walks for job in jobs)
-        return 1 - SEARCH_SHARE if searched else 1.0
+        return 1 - SEARCH_SHARE[self.device.type] if searched else 1.0
 
     def out_of_time(self) -> bool:
         total = self.options.total_time
@@ -352,7 +352,7 @@ class Solver:
             for start, one in zip(greedy[0], instances, strict=True):
                 start[: one.size] = torch.tensor(polish(one, one.given_values, deadline=now))
             starts = torch.cat([starts, greedy])
-        end = now + WALK_SHARE[self.device.type] * (deadline - now)
+        end = now + WALK_SHARE * (deadline - now)
         goes_on = self.options.steps is None and deadline < math.inf  # else it is not time that ended the sampling
         try:
             found = search(instances, starts, crew.batch.values, end, lambda: self.stopping, goes_on).cpu().numpy()
