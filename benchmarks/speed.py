@@ -107,12 +107,10 @@ def training(device: str) -> None:
     batch = made.training.batch_size
     physical = limit(made.denoiser, batch * 729, 9, 20, device, passes=3 * made.training.unroll)
     label = f"training, 9x9 preset, batch {batch}, T={made.training.unroll}"
-    show(label, found, "updates/s", None, None, 1 / physical)
-    # The reference unrolls five steps per update, on one token per cell instead of nine.
-    steps = found * batch * made.training.unroll
-    show(
-        "  the same as reverse steps of chains", steps, "steps/s", 25 * 512 * 5, 60 * 512 * 5, steps / found / physical
-    )
+    show(label, found, "updates/s", 25, 60, 1 / physical)
+    # The reference unrolls five steps per update on one token per cell; here there are `unroll` steps on nine tokens.
+    tokens = batch * made.training.unroll * 729
+    show("  the same in tokens", found * tokens, "tokens/s", 25 * 512 * 5 * 81, None, tokens / physical)
 
 
 def model_of(problem: str) -> Model:
