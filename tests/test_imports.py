@@ -43,8 +43,8 @@ METHOD = {"network", "batch", "blocks", "chain", "checkpoint", "denoiser", "ener
 MAY_IMPORT |= {
     "polish": CORE,
     "flips": {"noise"},
-    "flip_kernel": {"flips", "kernels"},
     "walk_kernel": {"kernels"},
+    "flip_kernel": {"flips", "kernels", "walk_kernel"},
     "walk": {*CORE, "flip_kernel", "flips", "noise", "polish", "runtime", "walk_kernel"},
     "search": {*CORE, "noise", "walk"},
     "recording": set(),

@@ -166,12 +166,12 @@ def test_both_kernels_go_through_larger_graphs(weights, kernel, monkeypatch):
         chosen = [maxcut.build((g.vertices, g.edges, draw[weights](len(g.edges)))) for g in graphs]
     first = starts(chosen, 2, 30)
     plain, fast = Walk(chosen, first, 2), Walk(chosen, first, 2)
-    plain._take(40, None)
-    walk_with_kernel(fast, 40)
+    plain._take(16, None)
+    walk_with_kernel(fast, 16)
     assert_same_walk(plain, fast)
     if kernel == "for two values":
         in_numpy = Walk(chosen, first.cpu(), 2)
-        in_numpy.run(40)
+        in_numpy.run(16)
         if DEVICE == "cpu":
             assert_same_walk(plain, in_numpy)
         kind = torch.int16 if weights == "normal" else torch.int8

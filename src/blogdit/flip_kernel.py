@@ -15,18 +15,12 @@ import triton.language as tl
 
 from blogdit.flips import pulls
 from blogdit.kernels import mix
+from blogdit.walk_kernel import NEVER, order_of
 
 if TYPE_CHECKING:
     from blogdit.walk import Walk
 
 MOST_VARIABLES = 4096
-NEVER: tl.constexpr = tl.constexpr(1 << 30)  # `walk.NEVER`
-
-
-@triton.jit
-def _order(cell, key):
-    """Of cells (variable * 2 + value) whose scores are equal."""
-    return (((cell.to(tl.uint32) * 0x5BD1E995) ^ key) * 0x7FEB352D >> 16).to(tl.int32)
 
 
 # No versions of their own for sizes of 1 and multiples of 16.
@@ -52,12 +46,12 @@ def _flip_kernel(
         below = tl.maximum(best - energy, -NEVER).to(tl.int32)
         change, cell = tl.where(x == 0, drive, -drive), i * 2 + 1 - x
         free = here & ((rest <= taken) | (change < below))
-        score = tl.where(free, change + ((_order(cell, key) * nudge) >> 16), NEVER)
+        score = tl.where(free, change + ((order_of(cell, key) * nudge) >> 16), NEVER)
         pick = tl.min((score.to(tl.int64) << 32) | cell, 0)  # the lowest score, and of equals the lowest cell
         lowest, chosen = (pick >> 32).to(tl.int32), (pick & 0xFFFFFFFF).to(tl.int32)
         if lowest < NEVER // 2:
             variable, new = chosen >> 1, chosen & 1
-            energy += lowest - ((_order(chosen, key) * nudge) >> 16)
+            energy += lowest - ((order_of(chosen, key) * nudge) >> 16)
             pull = tl.load(table_ptr + variable.to(tl.int64) * stride + i, mask=here, other=0).to(tl.int32) * unit
             drive += pull * (2 * new - 1)
             x = tl.where(i == variable, new, x)

@@ -23,6 +23,12 @@ NEVER: tl.constexpr = tl.constexpr(1 << 30)  # `walk.NEVER`
 
 
 @triton.jit
+def order_of(cell, key):
+    """Of cells (variable * width + value) whose scores are equal, 16 bits."""
+    return (((cell.to(tl.uint32) * 0x5BD1E995) ^ key) * 0x7FEB352D >> 16).to(tl.int32)
+
+
+@triton.jit
 def _best_cell(
     costs_ptr, x_ptr, rest_ptr, variables, taken, below, key, nudge,
     width: tl.constexpr, values: tl.constexpr, tile: tl.constexpr,
@@ -37,9 +43,8 @@ def _best_cell(
         rest = tl.load(rest_ptr + i, mask=i < variables, other=0)[:, None]
         costs = tl.load(costs_ptr + cell, mask=there, other=0)
         change = costs - tl.sum(tl.where(k == x, costs, 0), 1)[:, None]
-        order = (((cell.to(tl.uint32) * 0x5BD1E995) ^ key) * 0x7FEB352D >> 16).to(tl.int32)
         free = there & (k != x) & ((rest <= taken) | (change < below))
-        score = tl.where(free, change + ((order * nudge) >> 16), NEVER)
+        score = tl.where(free, change + ((order_of(cell, key) * nudge) >> 16), NEVER)
         lowest = tl.minimum(lowest, (score.to(tl.int64) << 32) | cell)
     return tl.min(lowest)
 
