@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from blogdit import solver as module
-from blogdit.constraints import NotEqual
+from blogdit.constraints import Linear, NotEqual
 from blogdit.crew import Job
 from blogdit.csp import Instance, Objective
 from blogdit.problems import generate
@@ -65,7 +65,7 @@ def test_a_signal_ends_the_walk(model, monkeypatch):
     (instance,) = generate("mis", 1, seed=0)
     solver, walk = Solver(model, SolveOptions(steps=1)), module.search
 
-    def interrupted(instances, starts, width, deadline, stopped, all_the_time):
+    def interrupted(instances, starts, width, deadline, stopped, all_the_time, enough):
         solver.stopping = True
         assert stopped()
         assert not all_the_time
@@ -82,7 +82,7 @@ def test_the_search_is_within_the_time_limit(model, monkeypatch):
     (instance,) = generate("mis", 1, seed=0)
     calls = []
 
-    def noted(instances, starts, width, deadline, stopped, all_the_time):
+    def noted(instances, starts, width, deadline, stopped, all_the_time, enough):
         assert all_the_time
         calls.append((time.monotonic(), deadline))
         return starts[0]
@@ -126,3 +126,34 @@ def test_without_memory_for_a_walk_there_is_still_an_answer(model, monkeypatch):
     (event,) = Solver(model, SolveOptions(steps=2)).events([instance])
     assert event.complete
     assert event.result.verdict.satisfied
+
+
+def test_a_target_ends_the_search(model):
+    """The search reaches it, and does not go on until the time is over."""
+    (instance,) = generate("mis", 1, seed=0)
+    solver, began = Solver(model, SolveOptions(time_limit=20.0, target=12.0, chains=1)), time.monotonic()
+    ((_, result),) = solver.results([instance])
+    assert result.objective >= 12
+    assert time.monotonic() - began < 19
+    assert solver._enough([instance], torch.tensor(result.values)[None])
+    assert not solver._enough([instance], torch.zeros(1, instance.size, dtype=torch.long))
+
+
+def test_who_cannot_walk_samples_all_the_time(clock):
+    """Whoever else is in the batch."""
+    cut = generate("maxcut", 1, seed=0, vertices=12)[0]
+    other = Instance(cut.domain_sizes, (Linear([[0, 1]], [[1, 1]], ["<="], [1]),), cut.objective, problem="maxcut")
+    solver = clock.solver(time_limit=1.0)
+    walker, other_job = Job(0, cut), Job(1, other)
+    assert walker.walks
+    assert not other_job.walks
+    assert solver._sampling_share(walker) == 0.5
+    assert solver._sampling_share(other_job) == 1.0
+
+
+def test_the_total_time_serves_all_instances(clock):
+    """Five sizes one after the other, a second each: the total is for sampling and search of all of them."""
+    cuts = [generate("maxcut", 1, seed=0, vertices=n)[0] for n in (10, 40, 70, 100, 130)]
+    found = list(clock.solver(time_limit=1.0, total_time=6.0).results(cuts))
+    assert sorted(index for index, _ in found) == [0, 1, 2, 3, 4]
+    assert all(result.steps > 0 for _, result in found)

@@ -50,8 +50,9 @@ def test_pools(monkeypatch, masked):
     h, change, made = numbers(*SHAPE), numbers(*SHAPE, seed=1), norm()
     domain = None
     if masked:
-        domain = torch.rand(3, 21, 1, generator=generator(3)).to(DEVICE) < 0.5
-        domain[1] = True  # every variable has a value
+        allowed = torch.rand(21, 3, generator=generator(3)).to(DEVICE) < 0.5
+        allowed[:, 1] = True  # every variable has a value
+        domain = allowed.T[..., None]  # with the strides that it has in the network
     inputs = [h, change, made.weight, made.bias]
     plain, fast = both_ways(monkeypatch, lambda: add_norm_pool(h, change, made, domain), inputs)
     for one, other in zip(plain, fast, strict=True):

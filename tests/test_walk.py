@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blogdit import walk as module
-from blogdit.constraints import AllDifferent, NotEqual
+from blogdit.constraints import AllDifferent, Conflict, NotEqual
 from blogdit.csp import Instance, Objective
 from blogdit.polish import Pairs
 from blogdit.problems import generate, maxcut, mis
 from blogdit.problems.graphs import random_graph
-from blogdit.walk import GLANCE, Walk, _units, can_walk
+from blogdit.walk import GLANCE, NEVER, Walk, _nudge, _units, can_walk
 from helpers import instances
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -40,8 +40,8 @@ def expected_costs(walks: Walk, chosen: list[Instance]) -> tuple[np.ndarray, np.
     costs = np.full((*x.shape, walks.width), np.nan)
     for place, one in enumerate(chosen):
         pairs = Pairs(one)
-        pairs.weights = _units(pairs, pairs.weights).astype(float)
-        pairs.unary = np.where(np.isinf(pairs.unary), np.nan, _units(pairs, pairs.unary))
+        weights, unary = (_units(pairs, amounts).astype(float) for amounts in (pairs.weights, pairs.unary))
+        pairs.weights, pairs.unary = weights, np.where(np.isinf(pairs.unary), np.nan, unary)
         for chain in range(walks.chains):
             values = x[chain, place, : one.size]
             everyone = np.arange(one.size)
@@ -174,8 +174,54 @@ def test_both_kernels_go_through_larger_graphs(weights, kernel, monkeypatch):
         in_numpy.run(16)
         if DEVICE == "cpu":
             assert_same_walk(plain, in_numpy)
-        kind = torch.int16 if weights == "normal" else torch.int8
+        kind = torch.int32 if weights == "normal" else torch.int8
         assert fast.flips.table.dtype == kind
+
+
+def test_weights_of_very_different_size_are_all_seen():
+    """One edge of weight 10^6 among edges of weight 1: none is rounded away, and the best cut is found."""
+    graph = random_graph(12, 0.5, np.random.default_rng(3))
+    weights = np.ones(len(graph.edges))
+    weights[4] = 1e6
+    instance = maxcut.build((12, graph.edges, weights))
+    pairs = Pairs(instance)
+    units = _units(pairs, pairs.weights)
+    assert (units != 0).all()
+    assert np.array_equal(units / units.min(), pairs.weights / pairs.weights.min())
+    walks = Walk([instance], starts([instance], 4, 12), 2)
+    walks.run(300)
+    best = max(instance.verify(np.array(x)).objective for x in itertools.product((0, 1), repeat=12))
+    found = walks.best_x[walks.best.argmin()].cpu().numpy()
+    assert instance.verify(found).objective == best
+
+
+def test_a_zero_weight_changes_nothing():
+    graph = random_graph(20, 0.4, np.random.default_rng(3))
+    edges = np.concatenate([graph.edges, [[0, 1]]]) if [0, 1] not in graph.edges.tolist() else graph.edges
+    weights = np.ones(len(edges))
+    plain, zero = maxcut.build((20, edges, weights)), maxcut.build((20, edges, np.r_[weights[:-1], 0.0]))
+    assert _nudge(Pairs(plain)) == _nudge(Pairs(zero)) > 100
+
+
+@pytest.mark.parametrize("scale", [1e-305, 1e-9, 1e12, 1e300])
+def test_extreme_weights_make_no_nonsense(scale):
+    weights = np.array([1.0, 2.0, 3.5]) * scale
+    instance = maxcut.build((3, [[0, 1], [1, 2], [0, 2]], weights))
+    pairs = Pairs(instance)
+    with np.errstate(all="raise", under="ignore"):
+        units = _units(pairs, pairs.weights)
+    assert (np.abs(units) < NEVER // 2).all()
+
+
+def test_many_copies_of_a_constraint_do_not_overflow():
+    goal = Objective("maximize", unary=[[0, 1], [1, 1], [2, 1]], unary_weights=[1.0] * 3)
+    instance = Instance([2, 2, 2], (Conflict([[0, 1]] * 40_000, [[1, 1]] * 40_000),), goal)
+    walks = Walk([instance], torch.ones(2, 1, 3, dtype=torch.long, device=DEVICE), 2)
+    assert (walks.energy > 0).all()
+    walks.run(20)
+    verdict = instance.verify(walks.best_x[0].cpu().numpy())
+    assert verdict.satisfied
+    assert verdict.objective == 2
 
 
 def test_what_can_walk():

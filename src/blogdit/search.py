@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -25,7 +26,8 @@ NOTHING = 1 << 62  # the energy of a state that is to be replaced
 MOVES = {"cpu": 16, "cuda": 8 * ROUND}  # for each variable, unless it may take all the time
 MOST_WORK = {"cpu": 10**9, "cuda": 5 * 10**11}  # moves times values that a move looks at: seconds for an instance
 TOGETHER, SQUARES = 1 << 25, 1 << 30  # entries of all tables of neighbours on the device, and pairs of variables
-WALKERS = 396  # on a GPU, at least, if they may take all the time: what an H200 runs side by side
+WALKERS = 396  # on a GPU, if they may take all the time: what an H200 runs side by side
+MOST_CELLS = 1 << 27  # (variable, value) pairs of all walkers on the device
 
 
 def search(
@@ -35,9 +37,11 @@ def search(
     deadline: float = math.inf,
     stopped: Callable[[], bool] = lambda: False,
     all_the_time: bool = False,
+    enough: Callable[[Sequence[Instance], Tensor], bool] | None = None,
 ) -> Tensor:
     """The lowest state that any chain of an instance comes across, (B, N); `values` (chains, B, N) are the starts.
-    A number of moves, or as many as there is time for; with `all_the_time` it goes on until the deadline."""
+    A number of moves, or as many as there is time for; with `all_the_time` it goes on until the deadline, unless the
+    answers (B, N) are good `enough`."""
     began, found = time.monotonic(), []
     kind, (chains, _, variables) = values.device.type, values.shape
     some = min(TOGETHER // max(table_size(one, variables) for one in instances), SQUARES // max(variables, 1) ** 2)
@@ -47,15 +51,26 @@ def search(
     if all_the_time:
         moves = 1 << 62
         if kind == "cuda":  # few instances do not fill the device
-            walkers = -(-WALKERS // min(some, len(instances)))
+            walkers = min(WALKERS, MOST_CELLS // max(variables * width, 1)) // min(some, len(instances))
     else:
         moves = min(MOVES[kind] * variables, MOST_WORK[kind] // (chains * variables * width))
     for number, first in enumerate(parts, 1):
         part = slice(first, first + some)
-        population = Population(instances[part], values[:, part], width, walkers)
-        population.run(moves, began + (deadline - began) * number / len(parts), stopped)
+        members = instances[part]
+        population = Population(members, values[:, part], width, walkers)
+        end = began + (deadline - began) * number / len(parts)
+        population.run(moves, end, partial(_may_end, population, members, stopped, enough))
         found.append(population.lowest())
     return torch.cat(found)
+
+
+def _may_end(
+    population: Population,
+    instances: Sequence[Instance],
+    stopped: Callable[[], bool],
+    enough: Callable[[Sequence[Instance], Tensor], bool] | None,
+) -> bool:
+    return stopped() or (enough is not None and enough(instances, population.lowest()))
 
 
 class Population:
@@ -81,7 +96,7 @@ class Population:
         )
         self.record = torch.full((int(self.island[-1]) + 1, len(instances)), NOTHING, device=starts.device)
         self.since_gain = torch.zeros_like(self.record)  # rounds, by island and instance
-        self._keep_best()
+        self._keep_best(self.states, self.energies)
 
     def run(self, moves: int, deadline: float, stopped: Callable[[], bool]) -> None:
         """Rounds, until so many moves are taken or the time is over."""
@@ -96,22 +111,25 @@ class Population:
                 self.walk.start(self._children())
 
     def lowest(self) -> Tensor:
-        """(B, N)."""
+        """(B, N), with what walks under way have found."""
+        self._keep_best(*self._outcome())
         return self.best.long()
 
-    def _keep_best(self) -> None:
-        lowest, winner = self.energies.min(0)
+    def _keep_best(self, states: Tensor, energies: Tensor) -> None:
+        lowest, winner = energies.min(0)
         better = lowest < self.best_energy
         self.best_energy = torch.where(better, lowest, self.best_energy)
-        states = self.states[winner, torch.arange(len(winner), device=winner.device)]
+        states = states[winner, torch.arange(len(winner), device=winner.device)]
         self.best = torch.where(better[:, None], states, self.best)
 
     def _outcome(self) -> tuple[Tensor, Tensor]:
         """The best of each walk; of two mirror images the one that begins with 0."""
         chains, size = self.walk.chains, self.walk.size
-        states = self.walk.best_x.view(chains, size, -1)
+        return self._upright(self.walk.best_x.view(chains, size, -1)), self.walk.best.view(chains, size).clone()
+
+    def _upright(self, states: Tensor) -> Tensor:
         turned = self.mirrored[:, None] & (states[..., :1] == 1) & self.walk.real
-        return torch.where(turned, 1 - states, states), self.walk.best.view(chains, size).clone()
+        return torch.where(turned, 1 - states, states)
 
     def _accept(self, states: Tensor, energies: Tensor) -> None:
         for chain, (state, energy) in enumerate(zip(states, energies, strict=True)):
@@ -120,7 +138,7 @@ class Population:
             taken = (energy <= self.energies[chain]) & ~known
             self.states[chain] = torch.where(taken[:, None], state, self.states[chain])
             self.energies[chain] = torch.where(taken, energy, self.energies[chain])
-        self._keep_best()
+        self._keep_best(self.states, self.energies)
         places = self.island[:, None].expand_as(self.energies)
         lowest = self.record.scatter_reduce(0, places, self.energies, "amin")
         self.since_gain = torch.where(lowest < self.record, 0, self.since_gain + 1)
@@ -156,7 +174,9 @@ class Population:
         self.record = self.record.masked_fill(exhausted, NOTHING)
         self.since_gain = self.since_gain.masked_fill(exhausted, 0)
         self.energies = self.energies.masked_fill(anew, NOTHING)
-        return torch.where(shaken | anew[..., None], self._drawn(child), child)
+        drawn = self._drawn(child)
+        self.states = torch.where(anew[..., None], self._upright(drawn), self.states)  # the old one is no parent
+        return torch.where(shaken | anew[..., None], drawn, child)
 
     def _drawn(self, states: Tensor) -> Tensor:
         """Random values, where a variable may have them."""

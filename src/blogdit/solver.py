@@ -11,7 +11,7 @@ import math
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -238,13 +238,13 @@ class Solver:
         return self.options.schedule == "budget" and not self.options.unlimited
 
     def _spent(self, job: Job, now: float) -> float:
-        """The share of an instance's time that is used up."""
+        """The share of an instance's time for sampling that is used up."""
         options, shares = self.options, [0.0]
         if options.time_limit:
-            shares.append((now - job.entered) / options.time_limit)
+            shares.append((now - job.entered) / (options.time_limit * self._sampling_share(job)))
         if options.total_time:
-            shares.append((now - self.started) / options.total_time)
-        return min(max(shares) / self._sampling_share, 1.0)
+            shares.append((now - self.started) / (options.total_time - self._reserve(job)))
+        return min(max(shares), 1.0)
 
     def _stepper(self, crew: Crew) -> Stepper:
         if self.stepper is not None and self.stepper.crew is crew:
@@ -304,26 +304,31 @@ class Solver:
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
-    @property
-    def _sampling_share(self) -> float:
-        """Of the time, what is left to the chains: the search at the end gets the rest."""
-        jobs = [] if self.crew is None else self.crew.jobs
-        searched = self.options.polish and any(job.walks for job in jobs)
-        return 1 - SEARCH_SHARE[self.device.type] if searched else 1.0
+    def _sampling_share(self, job: Job) -> float:
+        """Of a time limit, what is left to the chains: the search at the end gets the rest."""
+        return 1 - SEARCH_SHARE[self.device.type] if self.options.polish and job.walks else 1.0
+
+    def _reserve(self, job: Job) -> float:
+        """Of the total time, what the search after the last step needs: after a number of steps, little."""
+        total, limit = self.options.total_time or 0.0, self.options.time_limit
+        reserve = (1 - self._sampling_share(job)) * min(total, math.inf if limit is None else limit)
+        return reserve if self.options.steps is None else 0.1 * reserve
 
     def out_of_time(self) -> bool:
         total = self.options.total_time
-        return total is not None and time.monotonic() - self.started >= total * self._sampling_share
+        return total is not None and time.monotonic() - self.started >= total
 
     def _done(self, crew: Crew) -> list[bool]:
         """Which instances have an answer that is good enough, or have spent their budget."""
         reached = crew.reached.tolist()  # waits for the device: the clock comes after it
-        options, everyone, now = self.options, self.out_of_time(), time.monotonic()
-        share, done = self._sampling_share, []
+        options, now = self.options, time.monotonic()
+        done = []
         for job, enough in zip(crew.jobs, reached, strict=True):
-            late = options.time_limit is not None and now - job.entered >= options.time_limit * share
+            late = options.time_limit is not None
+            late = late and now - job.entered >= (options.time_limit or 0.0) * self._sampling_share(job)
             late |= options.steps is not None and job.steps >= options.steps
-            done.append(everyone or enough or late)
+            late |= options.total_time is not None and now - self.started >= options.total_time - self._reserve(job)
+            done.append(late or enough)
         return done
 
     def _deadline(self, jobs: list[Job]) -> float:
@@ -354,12 +359,23 @@ class Solver:
             starts = torch.cat([starts, greedy])
         end = now + WALK_SHARE * (deadline - now)
         goes_on = self.options.steps is None and deadline < math.inf  # else it is not time that ended the sampling
+        enough = None if self.options.target is None and not self.options.first_feasible else self._enough
         try:
-            found = search(instances, starts, crew.batch.values, end, lambda: self.stopping, goes_on).cpu().numpy()
+            found = search(instances, starts, crew.batch.values, end, lambda: self.stopping, goes_on, enough)
         except torch.cuda.OutOfMemoryError:  # then descent alone has to do
             torch.cuda.empty_cache()
             return {}
-        return {place: row[: one.size] for place, one, row in zip(places, instances, found, strict=True)}
+        rows = zip(places, instances, found.cpu().numpy(), strict=True)
+        return {place: row[: one.size] for place, one, row in rows}
+
+    def _enough(self, instances: Sequence[Instance], states: Tensor) -> bool:
+        """Whether all of these answers are what was asked for, so that a search may end."""
+        for instance, state in zip(instances, states.cpu().numpy(), strict=True):
+            verdict, goal = instance.verify(state[: instance.size]), instance.objective
+            sign = 1.0 if goal is not None and goal.sense == "minimize" else -1.0
+            if not verdict.satisfied or sign * (verdict.objective or 0.0) > self._goal(instance):
+                return False
+        return True
 
     def _result(self, crew: Crew, place: int, walked: IntArray | None = None, deadline: float = math.inf) -> Result:
         """The best answer of an instance, checked; with an objective, polished if that was asked for."""

@@ -372,8 +372,12 @@ class Recorded:
             for place, tensor in zip(vars(chains).values(), vars(run.chains).values(), strict=True):
                 place.copy_(tensor)
 
+        state = run.noise.generator.get_state()
         self.graph = record(work, "updates", [run.noise.generator])
         run.chains = chains  # where it finds them and leaves them
+        if self.graph is None:  # the generator may still believe that it is being recorded
+            run.noise.generator = torch.Generator(run.device)
+            run.noise.generator.set_state(state)
 
     def replay(self, orders: Orders) -> Tensor:
         assert self.graph is not None

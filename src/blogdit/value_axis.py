@@ -33,7 +33,9 @@ def add_norm(h: Tensor, change: Tensor, norm: nn.LayerNorm) -> tuple[Tensor, Ten
     if fuses(h):
         from blogdit import axis_kernels
 
-        h, u, *_ = axis_kernels.add_norm(h, change.contiguous(), norm.weight, norm.bias, None, norm.eps, False)
+        h, u, *_ = axis_kernels.add_norm(
+            h.contiguous(), change.contiguous(), norm.weight, norm.bias, None, norm.eps, False
+        )
         return h, u
     h = h + change
     return h, norm(h)
@@ -46,8 +48,10 @@ def add_norm_pool(
     if fuses(h):
         from blogdit import axis_kernels
 
-        inside = None if domain is None else domain[..., 0].to(torch.uint8)
-        return axis_kernels.add_norm(h, change.contiguous(), norm.weight, norm.bias, inside, norm.eps, True)[:4]
+        inside = None if domain is None else domain[..., 0].to(torch.uint8).contiguous()
+        return axis_kernels.add_norm(
+            h.contiguous(), change.contiguous(), norm.weight, norm.bias, inside, norm.eps, True
+        )[:4]
     h = h + change
     u = norm(h)
     if domain is None:

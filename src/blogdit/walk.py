@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from blogdit.flip_kernel import RegisterFlips
 
 LARGEST = 1 << 24  # entries of the table of neighbours of an instance that walks
-# Energies are whole numbers, so that sums are exact in any order: the largest gain of a variable is 2^16 units.
-GAIN = 1 << 16
 NEVER = 1 << 30  # what a value costs that a variable cannot take
+MOST = 1 << 28  # units that all terms of a variable may add up to
 # Between looks at the clock: moves, or with the kernel (variable, value) pairs looked at, hundredths of a second.
 GLANCE, LAUNCH = 64, 1 << 25
 
@@ -62,9 +61,39 @@ def can_walk(instance: Instance, variables: int) -> bool:
     return can_polish(instance) and table_size(instance, variables) <= LARGEST
 
 
+def _sizes(pairs: Pairs) -> FloatArray:
+    """Of all terms that cost or earn something."""
+    sizes = np.abs(np.concatenate([pairs.weights, pairs.unary[np.isfinite(pairs.unary)]]))
+    return sizes[sizes > 0]
+
+
+def _scale(pairs: Pairs) -> float:
+    """Units of energy. Energies are whole numbers of them, so that sums are exact in any order; no weight is rounded if
+    all are multiples of the smallest and there is room."""
+    sizes = _sizes(pairs)
+    if not len(sizes):
+        return 1.0
+    reach = np.bincount(pairs.owner, np.abs(pairs.weights), len(pairs.unary))
+    reach += np.abs(np.where(np.isfinite(pairs.unary), pairs.unary, 0.0)).max(1)
+    most = max(reach.max(), 1e-280)
+    smallest, largest = max(sizes.min() / most, 1e-280), sizes.max() / most  # shares of what a variable can have
+    multiples = 64 * (sizes / most) / smallest  # a penalty is 65/64 of a gain
+    exact = min(MOST * smallest, 1 << 16) // 64 * 64
+    if exact and np.all(np.abs(multiples - np.rint(multiples)) <= 1e-9 * multiples):
+        return float(exact / smallest / most)
+    # Few bits are faster on a GPU, but the smallest weight should not be lost.
+    return float(min(MOST, max((1 << 14) / largest, (1 << 10) / smallest)) / most)
+
+
 def _units(pairs: Pairs, amounts: FloatArray) -> npt.NDArray[np.int32]:
     """Energies in units, at most NEVER."""
-    return np.rint(np.minimum(amounts * (GAIN / pairs.most), NEVER)).astype(np.int32)
+    return np.rint(np.minimum(amounts * _scale(pairs), NEVER)).astype(np.int32)
+
+
+def _nudge(pairs: Pairs) -> int:
+    """Less than the smallest weight, and less than what a penalty is above a gain."""
+    least = min([*_sizes(pairs), pairs.most / 64]) * _scale(pairs)
+    return int(np.clip(least / 2, 1, (1 << 15) - 1))
 
 
 def _tables(pairs: Sequence[Pairs], variables: int, device: torch.device) -> Terms:
@@ -105,10 +134,8 @@ class Walk:
         self.chain = torch.arange(self.chains, dtype=torch.int32, device=device).repeat_interleave(self.size)
         self.cells = torch.arange(self.variables, device=device) * width
         self.pause = (sizes // 4).clamp(max=20).int()[self.instance]
-        # Equals are taken in an order that differs from chain to chain and from move to move. It counts less than the
-        # smallest weight, and less than what a penalty is above a gain.
-        least = [min(int(np.abs(_units(one, one.weights)).min(initial=GAIN)), GAIN // 64) for one in pairs]
-        nudge = torch.tensor([max(one // 2, 1) for one in least], dtype=torch.int32, device=device)
+        # Equals are taken in an order that differs from chain to chain and from move to move.
+        nudge = torch.tensor([_nudge(one) for one in pairs], dtype=torch.int32, device=device)
         self.nudge = nudge[self.instance]
         self.order = torch.arange(self.variables * width, dtype=torch.int32, device=device) * 0x5BD1E995
         self.round = 0

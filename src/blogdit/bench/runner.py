@@ -221,8 +221,11 @@ def _next_call(cell: Cell, options: Options) -> list[Instance]:
         cell.waiting = same + [instance for instance in cell.waiting if instance.size != first]
         return same
     cell.waiting.sort(key=lambda instance: instance.size)  # those of one shape make a batch
-    large = options.device == "cuda" and cell.waiting[0].size > LARGE
-    return cell.waiting[: TOGETHER[options.device] // (32 if large else 1)]
+    together = cell.waiting[: TOGETHER[options.device]]
+    if options.device == "cpu":
+        return together
+    small = [instance for instance in together if instance.size <= LARGE]
+    return small or together[: TOGETHER[options.device] // 32]
 
 
 def _budget(cell: Cell, together: Sequence[Instance], options: Options) -> Budget:
