@@ -20,7 +20,7 @@ from blogdit.bench.report import fill
 from blogdit.bench.runner import Options, run_suite
 from blogdit.bench.statistics import mean, worth
 from blogdit.bench.suites import SUITES, Case, Entrant, Suite
-from blogdit.bench.tables import budgets, published, table, write_report
+from blogdit.bench.tables import budgets, published, table, with_raw, write_report
 from blogdit.cli import run
 from blogdit.csp import Instance
 from blogdit.errors import InputError
@@ -175,6 +175,9 @@ def test_what_was_there_before_the_local_search_has_a_row():
     assert lines[2].startswith("| first | 0.667 [")
     assert lines[3].startswith("| first, before the local search | 8.67 [")
     assert lines[4].startswith("| second | **0** [")
+    solved = record("solved", "first", "0", None)  # a case without an objective has nothing to search for
+    raw = [one for one in with_raw([*records, solved]) if one["system"] != "first"]
+    assert {one["case"] for one in raw} == {"gaps"}
 
 
 def test_budgets_are_those_of_the_records():

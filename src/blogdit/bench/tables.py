@@ -47,10 +47,10 @@ def table(suite: Suite, entrants: Sequence[Entrant], records: Sequence[Record]) 
 
 def with_raw(records: Sequence[Record]) -> list[Record]:
     """The records, and for systems with a local search at the end also what they had before it, as another system."""
-    searched = {record["system"] for record in records if record.get("raw_objective") is not None}
+    searched = {(r["system"], r["case"]) for r in records if r.get("raw_objective") is not None}
     raw = []
     for record in records:
-        if record["system"] in searched:
+        if (record["system"], record["case"]) in searched:
             found = record["raw_objective"]
             verdict = record["verdict"] if found is not None else "invalid"
             label = f"{record['system']}, before the local search"
