@@ -43,10 +43,10 @@ METHOD = {"network", "batch", "blocks", "chain", "checkpoint", "denoiser", "ener
 MAY_IMPORT |= {
     "polish": CORE,
     "flips": {"noise"},
-    "walk_kernel": {"kernels"},
+    "walk_kernel": {"flips", "kernels"},
     "flip_kernel": {"flips", "kernels", "walk_kernel"},
     "walk": {*CORE, "flip_kernel", "flips", "noise", "polish", "runtime", "walk_kernel"},
-    "search": {*CORE, "noise", "walk"},
+    "search": {*CORE, "flips", "noise", "walk"},
     "recording": set(),
     "inference": {"chain", "denoiser", "fused", "network", "runtime"},
     "crew": {*CORE, *METHOD, "walk"},

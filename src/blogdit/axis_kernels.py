@@ -151,16 +151,16 @@ def _launch(h: Tensor) -> tuple[tuple[int, int], dict[str, Any]]:
 def add_norm(
     h: Tensor, change: Tensor, weight: Tensor, bias: Tensor, domain: Tensor | None, eps: float, pooled: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """h, change (R, K, M, dim), dim a power of 2; domain (K, M) uint8, contiguous. Returns h + change, its LayerNorm u,
+    """h, change (R, K, M, dim), dim a power of 2; domain (K, M) uint8; all contiguous. Returns h + change, its norm u,
     and of u the highest and the mean over the values in the domain, and which is the highest (R, M, dim)."""
     rows, _, variables, dim = h.shape
     size = (rows, variables, dim) if pooled else (0,)
-    sums, u, highest, mean = h.new_empty(h.shape), h.new_empty(h.shape), h.new_empty(size), h.new_empty(size)
+    sums, u, highest, mean = torch.empty_like(h), torch.empty_like(h), h.new_empty(size), h.new_empty(size)
     first = h.new_empty(size, dtype=torch.int16)
     if h.numel():
         grid, sizes = _launch(h)
         _add_norm_kernel[grid](
-            h.contiguous(), change.contiguous(), weight, bias, domain, sums, u, highest, mean, first, eps=eps,
+            h, change, weight, bias, domain, sums, u, highest, mean, first, eps=eps,
             pooled=pooled, masked=domain is not None, num_warps=4, **sizes,
         )  # fmt: skip
     return sums, u, highest, mean, first
@@ -173,7 +173,7 @@ def _(
     rows, _, variables, dim = h.shape
     size = (rows, variables, dim) if pooled else (0,)
     pools = h.new_empty(size), h.new_empty(size), h.new_empty(size, dtype=torch.int16)
-    return h.new_empty(h.shape), h.new_empty(h.shape), *pools
+    return torch.empty_like(h), torch.empty_like(h), *pools
 
 
 @torch.library.custom_op("blogdit::add_norm_backward", mutates_args=())

@@ -22,7 +22,7 @@ from blogdit.noise import mix, wrap
 if TYPE_CHECKING:
     from blogdit.walk import Terms, Walk
 
-NEVER = 1 << 30  # `walk.NEVER`
+NEVER = 1 << 30  # what a value costs that a variable cannot take
 Int32 = npt.NDArray[np.int32]
 
 

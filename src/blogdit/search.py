@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from blogdit.csp import Instance
+from blogdit.flips import NEVER
 from blogdit.noise import mix, wrap
-from blogdit.walk import NEVER, Walk, table_size
+from blogdit.walk import Walk, table_size
 
 ROUND = 128  # moves for each variable
 ISLAND = 6  # chains

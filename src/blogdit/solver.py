@@ -321,15 +321,17 @@ class Solver:
     def _done(self, crew: Crew) -> list[bool]:
         """Which instances have an answer that is good enough, or have spent their budget."""
         reached = crew.reached.tolist()  # waits for the device: the clock comes after it
-        options, now = self.options, time.monotonic()
-        done = []
-        for job, enough in zip(crew.jobs, reached, strict=True):
-            late = options.time_limit is not None
-            late = late and now - job.entered >= (options.time_limit or 0.0) * self._sampling_share(job)
-            late |= options.steps is not None and job.steps >= options.steps
-            late |= options.total_time is not None and now - self.started >= options.total_time - self._reserve(job)
-            done.append(late or enough)
-        return done
+        now = time.monotonic()
+        return [enough or self._late(job, now) for job, enough in zip(crew.jobs, reached, strict=True)]
+
+    def _late(self, job: Job, now: float) -> bool:
+        """Whether the time or the steps for sampling are spent."""
+        steps, limit, total = self.options.steps, self.options.time_limit, self.options.total_time
+        return (
+            (steps is not None and job.steps >= steps)
+            or (limit is not None and now - job.entered >= limit * self._sampling_share(job))
+            or (total is not None and now - self.started >= total - self._reserve(job))
+        )
 
     def _deadline(self, jobs: list[Job]) -> float:
         """When the first of them has to be answered."""

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from blogdit.constraints import Conflict, FloatArray, NotEqual
 from blogdit.csp import Instance
-from blogdit.flips import Flips
+from blogdit.flips import NEVER, Flips
 from blogdit.noise import mix, wrap
 from blogdit.polish import Pairs, can_polish
 from blogdit.runtime import runs_kernels
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from blogdit.flip_kernel import RegisterFlips
 
 LARGEST = 1 << 24  # entries of the table of neighbours of an instance that walks
-NEVER = 1 << 30  # what a value costs that a variable cannot take
 MOST = 1 << 28  # units that all terms of a variable may add up to
 # Between looks at the clock: moves, or with the kernel (variable, value) pairs looked at, hundredths of a second.
 GLANCE, LAUNCH = 64, 1 << 25
@@ -85,37 +84,37 @@ def _scale(pairs: Pairs) -> float:
     return float(min(MOST, max((1 << 14) / largest, (1 << 10) / smallest)) / most)
 
 
-def _units(pairs: Pairs, amounts: FloatArray) -> npt.NDArray[np.int32]:
+def _units(scale: float, amounts: FloatArray) -> npt.NDArray[np.int32]:
     """Energies in units, at most NEVER."""
-    return np.rint(np.minimum(amounts * _scale(pairs), NEVER)).astype(np.int32)
+    return np.rint(np.minimum(amounts * scale, NEVER)).astype(np.int32)
 
 
-def _nudge(pairs: Pairs) -> int:
+def _nudge(pairs: Pairs, scale: float) -> int:
     """Less than the smallest weight, and less than what a penalty is above a gain."""
-    least = min([*_sizes(pairs), pairs.most / 64]) * _scale(pairs)
+    least = min(_sizes(pairs).min(initial=math.inf), pairs.most / 64) * scale
     return int(np.clip(least / 2, 1, (1 << 15) - 1))
 
 
-def _tables(pairs: Sequence[Pairs], variables: int, device: torch.device) -> Terms:
+def _tables(pairs: Sequence[Pairs], scales: Sequence[float], variables: int, device: torch.device) -> Terms:
     deepest = max(int(np.diff(one.starts).max(initial=0)) for one in pairs)
     other, own, theirs, weight = np.zeros((4, len(pairs), variables, max(deepest, 1)), np.int32)
     count = np.zeros((len(pairs), variables), np.int32)
-    for place, one in enumerate(pairs):
+    for place, (one, scale) in enumerate(zip(pairs, scales, strict=True)):
         slot = np.arange(len(one.owner)) - one.starts[one.owner]
-        other[place, one.owner, slot], weight[place, one.owner, slot] = one.other, _units(one, one.weights)
+        other[place, one.owner, slot], weight[place, one.owner, slot] = one.other, _units(scale, one.weights)
         own[place, one.owner, slot], theirs[place, one.owner, slot] = one.values.T
         count[place, : len(one.starts) - 1] = np.diff(one.starts)
     return Terms(*(torch.from_numpy(table).to(device) for table in (other, own, theirs, weight, count)))
 
 
-def _alone(pairs: Sequence[Pairs], variables: int, width: int) -> Tensor:
+def _alone(pairs: Sequence[Pairs], scales: Sequence[float], variables: int, width: int) -> Tensor:
     """What each value costs by itself, (B, N, width). Padding stays at value 0."""
     costs = np.full((len(pairs), variables, width), NEVER, np.int32)
     costs[:, :, 0] = 0
-    for place, one in enumerate(pairs):
+    for place, (one, scale) in enumerate(zip(pairs, scales, strict=True)):
         size, own = one.unary.shape
         costs[place, :size] = NEVER
-        costs[place, :size, :own] = _units(one, one.unary)
+        costs[place, :size, :own] = _units(scale, one.unary)
     return torch.from_numpy(costs)
 
 
@@ -126,8 +125,9 @@ class Walk:
         self.chains, self.size, self.variables = values.shape
         self.width, device = width, values.device
         pairs = [Pairs(instance) for instance in instances]
-        self.terms = _tables(pairs, self.variables, device)
-        self.alone = _alone(pairs, self.variables, width).to(device)
+        scales = [_scale(one) for one in pairs]
+        self.terms = _tables(pairs, scales, self.variables, device)
+        self.alone = _alone(pairs, scales, self.variables, width).to(device)
         sizes = torch.tensor([instance.size for instance in instances], device=device)
         self.real = torch.arange(self.variables, device=device) < sizes[:, None]
         self.instance = torch.arange(self.size, device=device).repeat(self.chains)  # of each row
@@ -135,7 +135,8 @@ class Walk:
         self.cells = torch.arange(self.variables, device=device) * width
         self.pause = (sizes // 4).clamp(max=20).int()[self.instance]
         # Equals are taken in an order that differs from chain to chain and from move to move.
-        nudge = torch.tensor([_nudge(one) for one in pairs], dtype=torch.int32, device=device)
+        nudges = [_nudge(one, scale) for one, scale in zip(pairs, scales, strict=True)]
+        nudge = torch.tensor(nudges, dtype=torch.int32, device=device)
         self.nudge = nudge[self.instance]
         self.order = torch.arange(self.variables * width, dtype=torch.int32, device=device) * 0x5BD1E995
         self.round = 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import triton
 import triton.language as tl
 
+from blogdit import flips
 from blogdit.kernels import mix
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 CELLS = 2048  # (variable, value) pairs that a program looks at in one go
 NEIGHBOURS = 64
 WARPS = 8
-NEVER: tl.constexpr = tl.constexpr(1 << 30)  # `walk.NEVER`
+NEVER: tl.constexpr = tl.constexpr(flips.NEVER)
 
 
 @triton.jit

@@ -105,6 +105,7 @@ class Blogdit(System):
         self.variant = VARIANTS[name]
         self.summary = self.variant.summary
         self.problems = tuple(weights)
+        self.warm: set[Shape] = set()
         self.rates = None if rho_max is None or rho_min is None else Schedule(rho_max, rho_min)
 
     def supports(self, instance: Instance) -> bool:
@@ -126,11 +127,14 @@ class Blogdit(System):
         return solver_for(instance, model, budget.device, **{k: v for k, v in chosen.items() if v is not None})
 
     def warm_up(self, instances: Sequence[Instance], budget: Budget) -> None:
-        """Two steps, which compile the kernels that these instances need."""
-        if budget.device == "cuda":
-            for places, share in _groups(instances, replace(budget, seconds=None, steps=2)):
-                some = [instances[place] for place in places[:64]]
+        """Two steps for each shape, which compile the kernels that it needs."""
+        if budget.device == "cpu":
+            return
+        for places, share in _groups(instances, replace(budget, seconds=None, steps=2)):
+            some = [instances[place] for place in places[:64]]
+            if (shape := shape_of(some[0])) not in self.warm:
                 list(self._solver(some[0], share, 0, polish=False).results(some))
+                self.warm.add(shape)
 
     def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result:
         return self.solve_many([instance], budget, seed)[0]
