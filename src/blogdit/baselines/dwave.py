@@ -20,6 +20,7 @@ SEEDS = 2**31
 
 class Sampler(System):
     problems = ("mis", "maxcut")
+    parallel = True
     packages = ("dwave.samplers", "dimod")
 
     def missing(self) -> str | None:

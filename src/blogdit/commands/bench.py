@@ -28,7 +28,7 @@ def bench(
     steps: Annotated[int | None, typer.Option(min=1, help="Steps, for systems that count them.")] = None,
     model: Annotated[list[str], typer.Option(metavar="NAME=PATH", help="Weights of blogdit or a variant.")] = [],  # noqa: B006
     workers: Annotated[int | None, typer.Option(min=1, help="CPU threads of CP-SAT; all cores if not given.")] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Instances of CP-SAT at the same time; set --workers then.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Instances of CPU solvers at the same time; set --workers.")] = 1,
     seed: Seed = 0,
     device: Device = "auto",
 ) -> None:
