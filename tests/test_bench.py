@@ -15,7 +15,7 @@ from blogdit import datasets
 from blogdit.baselines import Budget, System, systems
 from blogdit.bench import own, report, runner
 from blogdit.bench.own import Blogdit, make, named_models
-from blogdit.bench.records import COLUMNS, RecordFile, commit, device_name, read_records
+from blogdit.bench.records import COLUMNS, RecordFile, device_name, read_records
 from blogdit.bench.report import fill
 from blogdit.bench.runner import Options, run_suite
 from blogdit.bench.statistics import mean, worth
@@ -26,6 +26,7 @@ from blogdit.csp import Instance
 from blogdit.errors import InputError
 from blogdit.problems import generate
 from blogdit.result import Result
+from blogdit.runtime import commit
 
 
 def silent(message, work):

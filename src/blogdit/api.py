@@ -24,9 +24,9 @@ DEFAULT_SECONDS = 10.0  # for an instance, where no budget is given
 WEIGHTS = Path(__file__).parent / "weights"
 
 
-def bundled_models() -> dict[str, Path]:
+def bundled_models(folder: Path = WEIGHTS) -> dict[str, Path]:
     """The trained models that come with the package."""
-    return {path.stem: path for path in sorted(WEIGHTS.glob("*.safetensors"))}
+    return {path.stem: path for path in sorted(folder.glob("*.safetensors"))}
 
 
 def load(model: str | Path) -> Model:

@@ -1,15 +1,18 @@
-"""The machine: which device, how many threads, how many processes."""
+"""The machine: which device, how many threads, how many processes; and which code it runs."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import torch
 from torch import distributed
 
+import blogdit
 from blogdit.errors import InputError
 
 HAS_TRITON = importlib.util.find_spec("triton") is not None
@@ -51,3 +54,20 @@ def process_group(device: torch.device) -> Iterator[torch.device]:
         distributed.barrier()  # who leaves first takes the connection away from the others
     finally:
         distributed.destroy_process_group()
+
+
+def commit() -> str:
+    """The commit of the code that runs, marked if files differ from it; the version where there is no repository.
+    Whoever copies files elsewhere says so in BLOGDIT_COMMIT."""
+    if named := os.environ.get("BLOGDIT_COMMIT"):
+        return named
+    here = Path(__file__).parent
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    try:
+        return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "--", str(here)) else "")
+    except (OSError, subprocess.CalledProcessError):
+        return f"v{blogdit.__version__}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import pickle
-import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +30,7 @@ from blogdit.loss import TrainingLoss, learning_rate, temperature
 from blogdit.noise import GeneratorNoise
 from blogdit.recipe import Recipe
 from blogdit.recording import record
+from blogdit.runtime import commit
 from blogdit.validation import validate
 
 MAX_BAD_STEPS = 20  # NaN updates in a row before training gives up
@@ -345,7 +345,7 @@ class Trainer:
             "minutes": round(self.progress.seconds / 60, 2),
             "device": device,
             "seed": self.seed,
-            "commit": _commit(),
+            "commit": commit(),
             "validation": scores or {},
         }
         return Model(self.recipe.problem, self.denoiser, self.recipe.chain, self.recipe.problem, provenance)
@@ -385,12 +385,3 @@ class Recorded:
             place.copy_(tensor)
         self.graph.replay()
         return self.outcome.clone()  # the next one writes there again
-
-
-def _commit() -> str:
-    """The commit of the source tree, if it is one."""
-    try:
-        command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=5).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return "unknown"

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from blogdit.api import bundled_models, load, solver_for
+from blogdit.api import WEIGHTS, bundled_models, load, solver_for
 from blogdit.baselines import Budget, System, system, systems
 from blogdit.baselines.base import Clock
 from blogdit.blocks import Schedule, decode
@@ -25,6 +25,7 @@ from blogdit.inference import fastest
 from blogdit.result import Result
 from blogdit.solver import Solver
 
+VARIANT_WEIGHTS = WEIGHTS / "variants"
 Models = Mapping[tuple[str, str], Path]  # (system, problem) -> file
 
 
@@ -33,7 +34,7 @@ class Variant:
     """Which weights a variant of blogdit uses, and how it differs in solving."""
 
     summary: str
-    suffix: str = ""  # of the bundled model, after the name of the problem
+    suffix: str = ""  # of its weights in VARIANT_WEIGHTS, after the name of the problem; none: those of blogdit
     options: Mapping[str, Any] | None = None
     last_step: bool = False
 
@@ -42,6 +43,7 @@ VARIANTS = {
     "blogdit": Variant("blogdit, as the model's card recommends"),
     "blogdit-last-step": Variant("blogdit, judged by its last step only", last_step=True),
     "blogdit-random-blocks": Variant("the same weights, blocks chosen at random", options={"block": "random"}),
+    "blogdit-brief": Variant("trained as briefly as the variants below, to compare them with", "-brief"),
     "blogdit-no-entropy": Variant("trained without the entropy term", "-no-entropy"),
     "consformer": Variant(
         "its predecessor ConsFormer: assignments are updated directly, with Gumbel noise", "-consformer"
@@ -79,9 +81,8 @@ def _weights(name: str, models: Models) -> dict[str, Path]:
     """The model of each problem: one that was named, else a bundled one. A variant with blogdit's weights takes those
     that were named for blogdit."""
     variant = VARIANTS[name]
-    names = {path.stem: path for path in bundled_models().values()}
-    bundled = {stem.removesuffix(variant.suffix): path for stem, path in names.items() if stem.endswith(variant.suffix)}
-    found = {problem: path for problem, path in bundled.items() if "-" not in problem}
+    bundled = bundled_models(VARIANT_WEIGHTS if variant.suffix else WEIGHTS)
+    found = {stem.removesuffix(variant.suffix): path for stem, path in bundled.items() if stem.endswith(variant.suffix)}
     for owner in ("blogdit", name) if not variant.suffix else (name,):
         found |= {problem: path for (of, problem), path in models.items() if of == owner}
     return found

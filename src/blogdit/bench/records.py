@@ -9,12 +9,10 @@ import csv
 import gzip
 import json
 import os
-import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import blogdit
 from blogdit.errors import InputError
 from blogdit.generation import cores
 
@@ -77,25 +75,6 @@ def read_records(path: Path) -> list[Record]:
             if number < len(lines) or line.endswith("\n"):
                 raise InputError("not a record; expected a JSON object", path, number) from None
     return records
-
-
-def commit() -> str:
-    """The commit of the code that runs, marked if files differ from it; the version where there is no repository.
-    Whoever copies files elsewhere says so in BLOGDIT_COMMIT."""
-    if named := os.environ.get("BLOGDIT_COMMIT"):
-        return named
-    here = Path(__file__).parent
-
-    def git(*arguments: str) -> str:
-        done = subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=True)
-        return done.stdout.strip()
-
-    try:
-        return git("rev-parse", "--short=12", "HEAD") + (
-            "+" if git("status", "--porcelain", "--", str(here.parent)) else ""
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return f"v{blogdit.__version__}"
 
 
 def device_name(device: str) -> str:

@@ -12,12 +12,12 @@ from typing import Any
 from blogdit import datasets
 from blogdit.baselines import Budget, System
 from blogdit.bench.own import Blogdit, Models, make
-from blogdit.bench.records import TABLE, Record, RecordFile, commit, device_name
+from blogdit.bench.records import TABLE, Record, RecordFile, device_name
 from blogdit.bench.suites import SUITES, Case, Entrant, Suite
 from blogdit.csp import Instance
 from blogdit.errors import InputError
 from blogdit.result import Result
-from blogdit.runtime import resolve_device
+from blogdit.runtime import commit, resolve_device
 
 TOGETHER = {"cpu": 16, "cuda": 4096}  # instances of one call to a system that solves them at the same time
 LARGE = 500  # variables: of such instances a GPU gets 128 a call, so that an interrupted run loses minutes at most

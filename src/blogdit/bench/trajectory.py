@@ -21,12 +21,13 @@ from blogdit.baselines.base import Clock
 from blogdit.baselines.qubo import qubo
 from blogdit.baselines.rlsa import anneal, settings_for
 from blogdit.bench.own import VARIANTS, Blogdit, Models, make
-from blogdit.bench.records import Record, RecordFile, commit, device_name
+from blogdit.bench.records import Record, RecordFile, device_name
 from blogdit.bench.runner import Options, Tell
 from blogdit.bench.suites import Case, Entrant, Suite
 from blogdit.constraints import IntArray
 from blogdit.csp import Instance
 from blogdit.errors import InputError
+from blogdit.runtime import commit
 
 CLOUD = 1000
 MOST_POINTS = 500  # of one path in the records
