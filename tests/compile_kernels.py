@@ -6,7 +6,7 @@ from triton import compile as compile_kernel
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from blogdit import axis_kernels, dense_kernels, flip_kernel, fused, kernels, walk_kernel
+from blogdit import axis_kernels, cooling_kernel, dense_kernels, flip_kernel, fused, kernels, walk_kernel
 
 HALF, FLOAT, INT = "*bf16", "*fp32", "*i32"
 WEIGHTS = dict.fromkeys(("norm_weight", "norm_bias", "matrix_ptr", "qkv_ptr", "h_ptr"), HALF)
@@ -31,10 +31,18 @@ WALK = {
     **dict.fromkeys(("taken", "moves", "depth", "stride"), "i32"),
     **{"table_ptr": "*i8", "unit_ptr": INT, "drive_ptr": INT},
 }
+COOL = {
+    **dict.fromkeys(("start_ptr", "unit_ptr", "level_ptr", "begin_ptr", "end_ptr"), "*i64"),
+    **dict.fromkeys(("depth_ptr", "member_ptr", "drive_ptr", "salt_ptr", "table_ptr"), INT),
+    **dict.fromkeys(("sweep", "count", "sweeps", "steps"), "i32"),
+    "x_ptr": "*i8",
+}
 AXIS = {"dim": 64, "tile": 16, "pooled": True, "masked": True}
 AXIS_TYPES = {"domain_ptr": "*u8", "first_ptr": "*i16", "parts_ptr": FLOAT, "weight_ptr": FLOAT, "eps": "fp32"}
 RELU = {"dim": 128, "tile": 8}
 CASES = [
+    (cooling_kernel._cool_kernel, {"shift": 16, "width": 128, "slots": 16}, COOL),
+    (cooling_kernel._cool_kernel, {"shift": 32, "width": 128, "slots": 8}, {**COOL, "table_ptr": "*i64"}),
     (axis_kernels._add_norm_kernel, AXIS, AXIS_TYPES),
     (axis_kernels._add_norm_backward_kernel, AXIS, AXIS_TYPES),
     (axis_kernels._add_relu_kernel, RELU, {}),

@@ -64,9 +64,9 @@ def objectives(draw, domains):
 
 
 @st.composite
-def instances(draw, kinds=tuple(KINDS), objective=None):
+def instances(draw, kinds=tuple(KINDS), objective=None, sizes=DOMAINS):
     """Small instances with one group of some of the kinds; `objective` True, False or None for either."""
-    domains = draw(DOMAINS)
+    domains = draw(sizes)
     chosen = draw(st.lists(st.sampled_from(list(kinds)), min_size=1, max_size=3, unique=True))
     groups = tuple(draw(KINDS[kind](domains))[0] for kind in chosen)
     wanted = draw(st.booleans()) if objective is None else objective

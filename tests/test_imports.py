@@ -46,7 +46,10 @@ MAY_IMPORT |= {
     "walk_kernel": {"flips", "kernels"},
     "flip_kernel": {"flips", "kernels", "walk_kernel"},
     "walk": {*CORE, "flip_kernel", "flips", "noise", "polish", "runtime", "walk_kernel"},
-    "search": {*CORE, "flips", "noise", "walk"},
+    "landscape": {"flips"},
+    "cooling_kernel": {"kernels", "landscape"},
+    "cooling": {*CORE, "cooling_kernel", "flips", "landscape", "noise", "runtime"},
+    "search": {*CORE, "cooling", "flips", "noise", "walk"},
     "recording": set(),
     "inference": {"chain", "denoiser", "fused", "network", "runtime"},
     "crew": {*CORE, *METHOD, "walk"},
@@ -59,7 +62,7 @@ MAY_IMPORT |= {
     "generation": {*CORE, "problems"},
     "loss": {*METHOD, "recipe"},
     "validation": {*CORE, *METHOD, "inference"},
-    "training": {*CORE, *METHOD, "generation", "loss", "recipe", "recording", "runlog", "validation"},
+    "training": {*CORE, *METHOD, "generation", "loss", "recipe", "recording", "runlog", "runtime", "validation"},
 }
 MAY_IMPORT["api"] = set(MAY_IMPORT) - {"baselines"}
 # The edge of the program may import everything.

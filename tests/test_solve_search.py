@@ -88,7 +88,7 @@ def test_the_search_is_within_the_time_limit(model, monkeypatch):
         return starts[0]
 
     monkeypatch.setattr(module, "search", noted)
-    monkeypatch.setitem(module.SEARCH_SHARE, "cpu", 0.5)
+    monkeypatch.setattr(module, "SEARCH_SHARE", 0.5)
     solver, began = Solver(model, SolveOptions(time_limit=2.0)), time.monotonic()
     assert list(solver.results([instance]))
     ((now, deadline),) = calls
@@ -100,7 +100,7 @@ def test_the_search_is_within_the_time_limit(model, monkeypatch):
 @pytest.mark.parametrize("polish", [True, False])
 def test_blocks_are_smallest_when_sampling_ends(model, polish, monkeypatch):
     """The share of the budget that is spent is 1 when the search begins."""
-    monkeypatch.setitem(module.SEARCH_SHARE, "cpu", 0.25)
+    monkeypatch.setattr(module, "SEARCH_SHARE", 0.25)
     (instance,) = generate("mis", 1, seed=0)
     solver = Solver(model, SolveOptions(time_limit=8.0, schedule="budget", polish=polish))
     solver.crew = solver._enter([Job(0, instance)])

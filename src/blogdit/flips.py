@@ -10,7 +10,7 @@ and flipping x_j adds J_ij or -J_ij. `pulls` has J; `flip_kernel` does the same 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,21 +32,37 @@ def pulls(terms: Terms) -> Tensor:
     return torch.where(terms.own < 0, 2 * terms.weight, terms.weight * (2 * terms.own - 1) * (2 * terms.theirs - 1))
 
 
+class Couplings(NamedTuple):
+    """The neighbours of each variable i, each once, with J: those from starts[i] to starts[i + 1]."""
+
+    starts: npt.NDArray[np.intp]
+    other: npt.NDArray[np.intp]
+    pull: Int32
+
+
+def couplings(walk: Walk) -> list[Couplings]:
+    """Of each instance of a walk."""
+    pull, other, degree = (t.cpu().numpy() for t in (pulls(walk.terms), walk.terms.other, walk.terms.degree))
+    found = []
+    for place in range(walk.size):
+        listed = np.arange(other.shape[2]) < degree[place][:, None]
+        owner = np.repeat(np.arange(walk.variables), degree[place])
+        keys, index = np.unique(owner * walk.variables + other[place][listed], return_inverse=True)
+        total = np.zeros(len(keys), np.int32)
+        np.add.at(total, index, pull[place][listed])
+        starts = np.searchsorted(keys, walk.variables * np.arange(walk.variables + 1))
+        found.append(Couplings(starts, (keys % walk.variables).astype(np.intp), total))
+    return found
+
+
 class Flips:
-    """For each variable of each instance its neighbours, each once, and their pulls."""
+    """Takes the moves of a walk."""
 
     def __init__(self, walk: Walk):
-        pull, other, degree = (t.numpy() for t in (pulls(walk.terms), walk.terms.other, walk.terms.degree))
-        self.lists: list[list[tuple[npt.NDArray[np.intp], Int32]]] = []
-        for place in range(walk.size):
-            listed = np.arange(other.shape[2]) < degree[place][:, None]
-            owner = np.repeat(np.arange(walk.variables), degree[place])
-            keys, index = np.unique(owner * walk.variables + other[place][listed], return_inverse=True)
-            total = np.zeros(len(keys), np.int32)
-            np.add.at(total, index, pull[place][listed])
-            ends = np.searchsorted(keys, walk.variables * np.arange(1, walk.variables))
-            names = (keys % walk.variables).astype(np.intp)
-            self.lists.append(list(zip(np.split(names, ends), np.split(total, ends), strict=True)))
+        self.lists = [
+            list(zip(np.split(one.other, one.starts[1:-1]), np.split(one.pull, one.starts[1:-1]), strict=True))
+            for one in couplings(walk)
+        ]
 
     def take_moves(self, walk: Walk, moves: int) -> None:
         """As `moves` calls of walk.move(), but for walk.costs: those are left as they are, walk.drive is not."""

@@ -1,8 +1,9 @@
 """The search after the last step: rounds of walks, each from a mixture of two good states of the same instance.
 
-What two good states agree on is likely to be right, so a new start keeps it and draws the rest from either. The walk
-from it replaces the state that it stands for if it ends no higher, and is not what a neighbour already has. Chains mix
-on islands of a few; sooner or later the states of an island are all alike, and then it begins again at random.
+What two good states agree on is likely to be right, so a new start keeps it and draws the rest from either. Variables
+with two values are annealed from there (`cooling`), and then they walk. What a walk finds replaces the state that it
+stands for if it is no higher, and not what a neighbour already has. Chains mix on islands of a few; sooner or later the
+states of an island are all alike, and then it begins again at random.
 """
 
 from __future__ import annotations
@@ -15,19 +16,24 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from blogdit.cooling import Cooling, can_cool
 from blogdit.csp import Instance
 from blogdit.flips import NEVER
 from blogdit.noise import mix, wrap
 from blogdit.walk import Walk, table_size
 
-ROUND = 128  # moves for each variable
-ISLAND = 6  # chains
+ROUNDS = {"cpu": 1, "cuda": 8}  # unless they may take all the time
+ROUND = 128  # moves for each variable in a round
+SHORT_ROUND = 16  # on a CPU, unless it may take all the time; and after annealing, which is most of the work
+SWEEPS = {"cpu": 200, "cuda": 1000}  # of annealing in a round; or, in the time there is, what two rounds have room for
+FEWEST_SWEEPS, MOST_SWEEPS, TRIAL = 20, 5000, 8
+ISLAND = 8  # chains
 PATIENCE = 3  # rounds that an island goes on without a gain
 NOTHING = 1 << 62  # the energy of a state that is to be replaced
-MOVES = {"cpu": 16, "cuda": 8 * ROUND}  # for each variable, unless it may take all the time
 MOST_WORK = {"cpu": 10**9, "cuda": 5 * 10**11}  # moves times values that a move looks at: seconds for an instance
 TOGETHER, SQUARES = 1 << 25, 1 << 30  # entries of all tables of neighbours on the device, and pairs of variables
 WALKERS = 396  # on a GPU, if they may take all the time: what an H200 runs side by side
+COLUMNS, FEW_CELLS = 32, 1 << 15  # on a CPU: a sweep over more chains, or over more variables of all, takes longer
 MOST_CELLS = 1 << 27  # (variable, value) pairs of all walkers on the device
 
 
@@ -44,25 +50,31 @@ def search(
     A number of moves, or as many as there is time for; with `all_the_time` it goes on until the deadline, unless the
     answers (B, N) are good `enough`."""
     began, found = time.monotonic(), []
-    kind, (chains, _, variables) = values.device.type, values.shape
+    variables = values.shape[2]
     some = min(TOGETHER // max(table_size(one, variables) for one in instances), SQUARES // max(variables, 1) ** 2)
     some = max(1, some)
     parts = range(0, len(instances), some)
-    walkers = chains
-    if all_the_time:
-        moves = 1 << 62
-        if kind == "cuda":  # few instances do not fill the device
-            walkers = min(WALKERS, MOST_CELLS // max(variables * width, 1)) // min(some, len(instances))
-    else:
-        moves = min(MOVES[kind] * variables, MOST_WORK[kind] // (chains * variables * width))
     for number, first in enumerate(parts, 1):
         part = slice(first, first + some)
         members = instances[part]
+        walkers = _walkers(members, values, width) if all_the_time else 0
         population = Population(members, values[:, part], width, walkers)
         end = began + (deadline - began) * number / len(parts)
-        population.run(moves, end, partial(_may_end, population, members, stopped, enough))
+        may_end = partial(_may_end, population, members, stopped, enough)
+        if all_the_time:
+            population.run_until(end, may_end)
+        else:
+            population.run(end, may_end)
         found.append(population.lowest())
     return torch.cat(found)
+
+
+def _walkers(instances: Sequence[Instance], values: Tensor, width: int) -> int:
+    """How many chains of an instance go on side by side."""
+    variables = max(values.shape[2], 1)
+    if values.is_cuda:  # few instances do not fill the device
+        return min(WALKERS, MOST_CELLS // (variables * width)) // len(instances)
+    return min(COLUMNS, FEW_CELLS // variables) if can_cool(instances, values.device, width) else 0
 
 
 def _may_end(
@@ -85,6 +97,7 @@ class Population:
         if missing:
             starts[given:] = self._drawn(starts)[given:]
             self.walk.start(starts)
+        self.cooling = Cooling(self.walk) if can_cool(instances, starts.device, width) else None
         # Where only the differences of two values count, a state and its mirror image are the same.
         own, weight = self.walk.terms.own, self.walk.terms.weight
         alike = ((own < 0) | (weight == 0)).all(2).all(1) & (self.walk.alone == 0).all(2).eq(self.walk.real).all(1)
@@ -98,18 +111,51 @@ class Population:
         self.record = torch.full((int(self.island[-1]) + 1, len(instances)), NOTHING, device=starts.device)
         self.since_gain = torch.zeros_like(self.record)  # rounds, by island and instance
         self._keep_best(self.states, self.energies)
+        # Where the chains begin the next round, and which of them do so at random.
+        self.starts, self.anew = self.states, torch.zeros_like(self.energies, dtype=torch.bool)
+        self.anew[given:] = True
 
-    def run(self, moves: int, deadline: float, stopped: Callable[[], bool]) -> None:
-        """Rounds, until so many moves are taken or the time is over."""
-        length = ROUND * max(self.walk.variables, 1)
-        while moves > 0:
-            going_on = self.walk.run(min(moves, length), deadline, stopped)
-            self._accept(*self._outcome())
-            if not going_on or len(self.states) < 2:
+    def run(self, deadline: float, stopped: Callable[[], bool]) -> None:
+        """A number of rounds, unless the time is over."""
+        kind, variables = self.states.device.type, self.walk.variables
+        length = ROUND if self.cooling is None and kind == "cuda" else SHORT_ROUND
+        work = len(self.states) * variables * self.walk.width
+        moves = min(ROUNDS[kind] * length * variables, MOST_WORK[kind] // max(work, 1))
+        for _ in range(ROUNDS[kind]):
+            if moves <= 0 or not self._round(min(moves, length * variables), SWEEPS[kind], deadline, stopped):
                 return
-            moves -= length
-            if moves > 0:
-                self.walk.start(self._children())
+            moves -= length * variables
+
+    def run_until(self, deadline: float, stopped: Callable[[], bool]) -> None:
+        """Rounds until the time is over."""
+        length = (ROUND if self.cooling is None else SHORT_ROUND) * max(self.walk.variables, 1)
+        sweeps = self._sweeps(deadline, stopped)
+        while self._round(length, sweeps, deadline, stopped):
+            pass
+
+    def _sweeps(self, deadline: float, stopped: Callable[[], bool]) -> int:
+        """So many that two rounds have the time for them."""
+        if self.cooling is None:
+            return 0
+        hot = torch.ones_like(self.energies, dtype=torch.bool)
+        self.cooling.run(self.states, hot, 1, deadline, stopped)  # compiles the kernel
+        began = time.monotonic()
+        self.cooling.run(self.states, hot, TRIAL, deadline, stopped)
+        now = time.monotonic()
+        room = TRIAL * (deadline - now) / max(now - began, 1e-9) / 2
+        return int(min(max(room, FEWEST_SWEEPS), MOST_SWEEPS))
+
+    def _round(self, moves: int, sweeps: int, deadline: float, stopped: Callable[[], bool]) -> bool:
+        """Whether there may be another one."""
+        if self.cooling is not None:
+            self.starts = self.cooling.run(self.starts, self.anew, sweeps, deadline, stopped)
+        self.walk.start(self.starts)
+        going_on = self.walk.run(moves, deadline, stopped)
+        self._accept(*self._outcome())
+        if not going_on or len(self.states) < 2:
+            return False
+        self.starts, self.anew = self._children()
+        return True
 
     def lowest(self) -> Tensor:
         """(B, N), with what walks under way have found."""
@@ -159,9 +205,9 @@ class Population:
         place = torch.arange(len(self.island), device=first.device) - first
         return first + (place + 1 + self.walk.round % (size - 1).clamp(min=1)) % size
 
-    def _children(self) -> Tensor:
+    def _children(self) -> tuple[Tensor, Tensor]:
         """A start for every chain: its own state mixed with that of another chain of its island. If these are nearly
-        the same, a tenth of the variables are drawn anew; all of them, if the island has not gained for long."""
+        the same, a tenth of the variables are drawn anew; all of them (C, B), if the island has not gained for long."""
         own, other = self.states, self.states[self._partners()]
         sizes = self.walk.real.sum(1)
         apart = (own != other).sum(2)  # (C, B)
@@ -177,7 +223,7 @@ class Population:
         self.energies = self.energies.masked_fill(anew, NOTHING)
         drawn = self._drawn(child)
         self.states = torch.where(anew[..., None], self._upright(drawn), self.states)  # the old one is no parent
-        return torch.where(shaken | anew[..., None], drawn, child)
+        return torch.where(shaken | anew[..., None], drawn, child), anew
 
     def _drawn(self, states: Tensor) -> Tensor:
         """Random values, where a variable may have them."""

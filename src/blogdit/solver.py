@@ -36,7 +36,7 @@ from blogdit.stepping import Stepped, Stepper
 # few enough that a step stays short.
 PLACES = {"cpu": 1 << 14, "cuda": 1 << 20}
 MOST_PLACES = 1024  # instances
-SEARCH_SHARE = {"cpu": 0.5, "cuda": 0.3}  # of a time limit, for the search after the last step
+SEARCH_SHARE = 0.5  # of a time limit, for the search after the last step
 WALK_SHARE = 0.8  # of what the search has; the rest is for descent
 LARGEST_GREEDY = 5000  # variables of an instance that the search also begins from nothing: tenths of a second
 LOOK_EVERY = {"cpu": 1, "cuda": 16}  # steps; a look at the device makes it wait
@@ -306,7 +306,7 @@ class Solver:
 
     def _sampling_share(self, job: Job) -> float:
         """Of a time limit, what is left to the chains: the search at the end gets the rest."""
-        return 1 - SEARCH_SHARE[self.device.type] if self.options.polish and job.walks else 1.0
+        return 1 - SEARCH_SHARE if self.options.polish and job.walks else 1.0
 
     def _reserve(self, job: Job) -> float:
         """Of the total time, what the search after the last step needs: after a number of steps, little."""

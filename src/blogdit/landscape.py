@@ -1,0 +1,73 @@
+"""What annealing has to know of an instance whose variables have two values: costs of flips, and colours.
+
+Variables of one colour share no term: the flips of some change nothing for the others.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from blogdit.flips import NEVER, Couplings, couplings
+
+if TYPE_CHECKING:
+    from blogdit.walk import Walk
+
+LEVELS, FINE = 4096, 256  # values of an exponential variable, in steps of 1 / FINE
+
+Int64 = npt.NDArray[np.int64]
+
+
+@cache
+def levels() -> Int64:
+    """Values of an exponential variable, all equally likely."""
+    return np.rint(-FINE * np.log((np.arange(LEVELS) + 0.5) / LEVELS)).astype(np.int64)
+
+
+class Landscape(NamedTuple):
+    """What flips cost in an instance, in units of the walk's energy of which all costs are multiples."""
+
+    unit: int
+    drive: Int64  # of each variable, where all others are 0
+    links: Couplings
+    field: float  # standard deviation of what neighbours at random do to a variable, in the walk's energy
+    reach: int  # no flip costs more than this
+    classes: list[npt.NDArray[np.intp]]  # variables that may change, by colour
+
+
+def landscapes(walk: Walk) -> list[Landscape]:
+    still = walk._costs(torch.zeros_like(walk.x[: walk.size]).long())
+    drives = (still[..., 1].long() - still[..., 0]).cpu().numpy()
+    sizes = walk.real.sum(1).tolist()
+    return [_landscape(*one) for one in zip(couplings(walk), drives, sizes, strict=True)]
+
+
+def _landscape(links: Couplings, drive: Int64, size: int) -> Landscape:
+    free = np.abs(drive) < NEVER // 2
+    owner = np.repeat(np.arange(len(drive)), np.diff(links.starts))
+    unit = max(int(np.gcd.reduce(np.concatenate([links.pull, drive[free]]))), 1)
+    drive, links = np.where(free, drive // unit, 0), links._replace(pull=links.pull // unit)
+    field = unit * math.sqrt(float((links.pull.astype(np.float64) ** 2).sum()) / 4 / max(size, 1))
+    reach = int((np.abs(drive) + np.bincount(owner, np.abs(links.pull), len(drive))).max(initial=0))
+    return Landscape(unit, drive, links, field, reach, _colours(links, free))
+
+
+def _colours(links: Couplings, free: npt.NDArray[np.bool_]) -> list[npt.NDArray[np.intp]]:
+    """Greedily, variables with most neighbours first."""
+    starts, others = links.starts.tolist(), links.other.tolist()
+    taken = [0] * len(free)  # colours of the neighbours of a variable, as bits
+    classes: list[list[int]] = []
+    ordered = np.argsort(-np.diff(links.starts), kind="stable")
+    for v in ordered[free[ordered]].tolist():
+        colour = (~taken[v] & (taken[v] + 1)).bit_length() - 1
+        if colour == len(classes):
+            classes.append([])
+        classes[colour].append(v)
+        for other in others[starts[v] : starts[v + 1]]:
+            taken[other] |= 1 << colour
+    return [np.array(members) for members in classes]

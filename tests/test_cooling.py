@@ -1,0 +1,153 @@
+"""Annealing from the definition: every flip is allowed, the kernel comes to the same states, and good ones come out."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from blogdit import cooling
+from blogdit.constraints import Conflict
+from blogdit.cooling import COLD, HOT, WARM, Cooling, steps_of
+from blogdit.csp import Instance, Objective
+from blogdit.landscape import FINE, LEVELS, landscapes, levels
+from blogdit.noise import mix, wrap
+from blogdit.problems import generate, maxcut
+from blogdit.walk import Walk, can_walk
+from helpers import instances
+from test_walk import starts
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def cold(chains: int, size: int) -> torch.Tensor:
+    return torch.zeros(chains, size, dtype=torch.bool, device=DEVICE)
+
+
+def test_levels_are_exponential():
+    """Their mean and their median are those of the distribution, as far as so few can have them."""
+    e = levels() / FINE
+    assert len(e) == LEVELS
+    assert e.mean() == pytest.approx(1, abs=2e-3)
+    assert np.median(e) == pytest.approx(np.log(2), abs=5e-3)
+    assert (e > 3).mean() == pytest.approx(np.exp(-3), abs=2e-3)
+
+
+@given(
+    instances(
+        kinds=("not_equal", "conflict"), objective=True, sizes=st.lists(st.integers(1, 2), min_size=2, max_size=6)
+    )
+)
+@settings(max_examples=60, deadline=None)
+def test_colours_share_no_term_and_cover_what_may_change(instance):
+    if not can_walk(instance, instance.size + 1):
+        return
+    walk = Walk([instance], starts([instance], 1, instance.size + 1), 2)
+    (land,) = landscapes(walk)
+    for members in land.classes:
+        for v in members:
+            near = land.links.other[land.links.starts[v] : land.links.starts[v + 1]]
+            assert not set(near) & set(members)
+    free = [i for i in range(instance.size) if not instance.is_given[i] and instance.domain_sizes[i] == 2]
+    assert sorted(v for members in land.classes for v in members) == free
+
+
+def by_hand(walk: Walk, values: torch.Tensor, hot: torch.Tensor, sweeps: int) -> np.ndarray:
+    """One variable after the other, costs from the walk's own table."""
+    x = values.cpu().numpy().copy()
+    for place, land in enumerate(landscapes(walk)):
+        for chain in range(len(x)):
+            begin = int((HOT if hot[chain, place] else WARM) * land.field)
+            end = int(COLD * land.field)
+            salt = wrap(wrap(chain * 0x3C6EF372) + wrap(walk.round * 0x2545F491))
+            for sweep in range(sweeps):
+                at = sweep // steps_of(sweeps) * steps_of(sweeps)
+                temperature = begin - (begin - end) * at // sweeps
+                key = mix(torch.tensor([wrap(salt + sweep * 0x9E3779B1)], dtype=torch.int32))
+                for v in itertools.chain(*land.classes):
+                    costs = walk._costs(torch.from_numpy(x[chain]).to(DEVICE))[place, v].tolist()
+                    own = x[chain, place, v]
+                    code = torch.tensor([wrap(int(v) * 0x5BD1E995)], dtype=torch.int32)
+                    draw = int(mix(code ^ key) >> 20) & (LEVELS - 1)
+                    if (costs[1 - own] - costs[own]) * FINE <= levels()[draw] * temperature:
+                        x[chain, place, v] = 1 - own
+    return x
+
+
+def problems() -> list[Instance]:
+    """Cuts of graphs of three sizes, with weights of both signs, and a weighted independent set with a given."""
+    draws = np.random.default_rng(3)
+    cuts = [maxcut.build((n, [[i, j] for i in range(n) for j in range(i) if draws.random() < 0.4])) for n in (5, 9, 12)]
+    signed = generate("maxcut", 1, seed=2, vertices=10, p_min=0.4, p_max=0.5, weights="normal")
+    pairs = Objective("maximize", unary=[[i, 1] for i in range(8)], unary_weights=[1.0, 2.0, 1.5, 1, 1, 3, 1, 1])
+    edges = [[i, (i + k) % 8] for i in range(8) for k in (1, 3)]
+    chosen = Instance([2] * 8, (Conflict(edges, [[1, 1]] * len(edges)),), pairs, givens={2: 0})
+    return [*cuts, *signed, chosen]
+
+
+@pytest.mark.parametrize("sweeps", [1, 7, 600])
+def test_every_flip_is_metropolis(sweeps):
+    chosen = problems()[: 5 if sweeps < 100 else 1]
+    values = starts(chosen, 2, 14)
+    walk = Walk(chosen, values, 2)
+    hot = torch.tensor([[place % 2 == 0 for place in range(len(chosen))], [True] * len(chosen)], device=DEVICE)
+    sweeps = min(sweeps, 7) if len(chosen) > 1 else sweeps
+    found = Cooling(walk).run(values, hot, sweeps)
+    assert np.array_equal(found.cpu().numpy(), by_hand(walk, values, hot, sweeps))
+
+
+@pytest.mark.parametrize("widest", [32, 512])
+def test_the_kernel_comes_to_the_same_states(widest, monkeypatch):
+    """On a GPU, else in the interpreter; tiles that do and do not hold a colour, and launches of a few sweeps."""
+    kernel = pytest.importorskip("blogdit.cooling_kernel")
+    monkeypatch.setattr(kernel, "WIDEST", widest)
+    monkeypatch.setattr(kernel, "LAUNCH", 300)
+    chosen = [*problems(), *generate("maxcut", 1, seed=5, vertices=60, p_min=0.1, p_max=0.1)]
+    values = starts(chosen, 3, 60).cpu()
+    hot = torch.arange(3)[:, None] % 2 == torch.arange(len(chosen)) % 2
+    plain = Cooling(Walk(chosen, values, 2)).run(values, hot, 9)
+    if DEVICE == "cpu":
+        monkeypatch.setattr(cooling, "runs_kernels", lambda device: True)
+    fast = Cooling(Walk(chosen, values.to(DEVICE), 2))
+    assert fast.plan is not None
+    assert torch.equal(fast.run(values.to(DEVICE), hot.to(DEVICE), 9).cpu(), plain)
+
+
+def test_large_weights_are_exact():
+    """Costs that float32 cannot hold: the same states as by hand."""
+    draws = np.random.default_rng(0)
+    edges = [[i, j] for i in range(12) for j in range(i)]
+    goal = Objective("maximize", differ=edges, differ_weights=(1 + draws.random(len(edges)) * 1e6).tolist())
+    chosen = [Instance([2] * 12, (), goal)]
+    values = starts(chosen, 2, 12)
+    walk = Walk(chosen, values, 2)
+    found = Cooling(walk).run(values, cold(2, 1), 5)
+    assert np.array_equal(found.cpu().numpy(), by_hand(walk, values, cold(2, 1), 5))
+
+
+def test_annealing_finds_the_best_cut_of_small_graphs():
+    chosen = generate("maxcut", 4, seed=1, vertices=12, p_min=0.4, p_max=0.5)
+    values = starts(chosen, 8, 12)
+    found = Cooling(Walk(chosen, values, 2)).run(values, ~cold(8, 4), 100).cpu().numpy()
+    for place, one in enumerate(chosen):
+        cuts = [one.verify(np.array(x)).objective for x in itertools.product((0, 1), repeat=12)]
+        assert max(one.verify(x[place]).objective for x in found) == max(cuts)
+
+
+def test_it_ends_when_it_is_told_to():
+    chosen = generate("maxcut", 1, seed=1, vertices=30)
+    values = starts(chosen, 2, 30)
+    cooling_ = Cooling(Walk(chosen, values, 2))
+    assert torch.equal(cooling_.run(values, cold(2, 1), 10, deadline=0), values)
+    assert torch.equal(cooling_.run(values, cold(2, 1), 10, stopped=lambda: True), values)
+
+
+def test_an_instance_without_terms_has_nothing_to_lose():
+    goal = Objective("maximize", unary=[[0, 1]], unary_weights=[1.0])
+    chosen = [Instance([2, 2, 2], (), goal, givens={0: 1, 1: 0, 2: 1})]
+    values = starts(chosen, 2, 4)
+    assert torch.equal(Cooling(Walk(chosen, values, 2)).run(values, cold(2, 1), 3), values)
