@@ -34,7 +34,7 @@ WALK = {
 COOL = {
     **dict.fromkeys(("start_ptr", "unit_ptr", "level_ptr", "begin_ptr", "end_ptr"), "*i64"),
     **dict.fromkeys(("depth_ptr", "member_ptr", "drive_ptr", "salt_ptr", "table_ptr"), INT),
-    **dict.fromkeys(("sweep", "count", "sweeps", "steps"), "i32"),
+    **dict.fromkeys(("sweep", "count", "sweeps", "steps", "still"), "i32"),
     "x_ptr": "*i8",
 }
 AXIS = {"dim": 64, "tile": 16, "pooled": True, "masked": True}

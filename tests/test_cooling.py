@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from blogdit import cooling
 from blogdit.constraints import Conflict
-from blogdit.cooling import COLD, HOT, WARM, Cooling, steps_of
+from blogdit.cooling import COLD, HOT, LAST, WARM, Cooling, steps_of
 from blogdit.csp import Instance, Objective
 from blogdit.landscape import FINE, LEVELS, landscapes, levels
 from blogdit.noise import mix, wrap
@@ -66,7 +66,7 @@ def by_hand(walk: Walk, values: torch.Tensor, hot: torch.Tensor, sweeps: int) ->
             salt = wrap(wrap(chain * 0x3C6EF372) + wrap(walk.round * 0x2545F491))
             for sweep in range(sweeps):
                 at = sweep // steps_of(sweeps) * steps_of(sweeps)
-                temperature = begin - (begin - end) * at // sweeps
+                temperature = begin - (begin - end) * at // sweeps if sweep < sweeps - LAST else 0
                 key = mix(torch.tensor([wrap(salt + sweep * 0x9E3779B1)], dtype=torch.int32))
                 for v in itertools.chain(*land.classes):
                     costs = walk._costs(torch.from_numpy(x[chain]).to(DEVICE))[place, v].tolist()

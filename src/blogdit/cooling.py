@@ -1,7 +1,7 @@
 """Simulated annealing of the rows of a walk, for variables with two values.
 
 A sweep visits every variable. Flipping x_i costs drive_i (see `flips`) or -drive_i, and is done if that is at most T e,
-with e from the exponential distribution (Metropolis' rule); T falls linearly from sweep to sweep. Variables of one
+with e from the exponential distribution (Metropolis' rule); T falls linearly, and is 0 in the end. Variables of one
 colour, no two of which share a term, do not see each other and are visited at the same time. Costs are whole numbers:
 `cooling_kernel` does the same on a GPU, and comes to the same states.
 """
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from blogdit.cooling_kernel import Plan
     from blogdit.walk import Walk
 
-HOT, WARM, COLD = 0.35, 0.23, 0.044  # temperatures, in units of what neighbours at random do to a variable
+HOT, WARM, COLD = 0.35, 0.2, 0.044  # temperatures, in units of what neighbours at random do to a variable
 TEMPERATURES = 256  # at most so many different ones
+LAST = 4  # sweeps with T = 0
 FEWEST_VARIABLES = 256
 EXACT = 1 << 24  # whole numbers that float32 can tell apart
 
@@ -81,16 +82,19 @@ class Cooling:
         for place, part in enumerate(self.parts):
             part.enter(x[:, place].numpy(), salt[:, place].numpy())
         some = 1 if self.plan is None else self.plan.launch
-        steps = steps_of(sweeps)
+        steps, still = steps_of(sweeps), max(sweeps - LAST, 0)
         for first in range(0, sweeps, some):
             if x.is_cuda:
                 torch.cuda.synchronize()  # the clock is that of sweeps that are done
             if stopped() or time.monotonic() > deadline:
                 break
             if self.plan is not None:
-                self.plan.sweep(x, begin, end, salt, range(first, min(first + some, sweeps)), sweeps, steps)
+                numbers = range(first, min(first + some, sweeps))
+                self.plan.sweep(x, begin, end, salt, numbers, sweeps, steps, still)
             for place, part in enumerate(self.parts):
-                if first % steps == 0:
+                if first == still:
+                    part.cool(np.zeros(len(values), np.int64))
+                elif first % steps == 0 and first < still:
                     part.cool((begin - (begin - end) * first // sweeps)[:, place].numpy())
                 part.sweep(first)
         for place, part in enumerate(self.parts):

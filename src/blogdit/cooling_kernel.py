@@ -26,10 +26,10 @@ FINE: tl.constexpr = tl.constexpr(landscape.FINE)
 
 
 # No versions of their own for sizes of 1 and multiples of 16.
-@triton.jit(do_not_specialize=["sweep", "count", "sweeps", "steps", "variables", "tiles", "instances"])
+@triton.jit(do_not_specialize=["sweep", "count", "sweeps", "steps", "still", "variables", "tiles", "instances"])
 def _cool_kernel(
     table_ptr, start_ptr, depth_ptr, member_ptr, drive_ptr, unit_ptr, level_ptr, x_ptr, begin_ptr, end_ptr, salt_ptr,
-    sweep, count, sweeps, steps, variables, tiles, instances,
+    sweep, count, sweeps, steps, still, variables, tiles, instances,
     shift: tl.constexpr, width: tl.constexpr, slots: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
@@ -41,6 +41,7 @@ def _cool_kernel(
     i, d = tl.arange(0, width), tl.arange(0, slots)
     for _ in range(count):
         temperature = begin - (begin - end) * (sweep // steps * steps) // sweeps
+        temperature = tl.where(sweep < still, temperature, 0)
         key = mix(sweep.to(tl.uint32) * 0x9E3779B1 + salt)
         sweep += 1
         for number in range(tiles):
@@ -106,12 +107,12 @@ class Plan:
         return table
 
     def sweep(
-        self, x: Tensor, begin: Tensor, end: Tensor, salt: Tensor, numbers: range, sweeps: int, steps: int
+        self, x: Tensor, begin: Tensor, end: Tensor, salt: Tensor, numbers: range, sweeps: int, steps: int, still: int
     ) -> None:
-        """Those of `sweeps` sweeps that have these numbers, on x (C, B, N) int8."""
+        """Those of `sweeps` sweeps that have these numbers, on x (C, B, N) int8; T = 0 from `still` on."""
         chains, size, variables = x.shape
         _cool_kernel[(chains * size,)](
             *self.arrays, x, begin.contiguous(), end.contiguous(), salt.contiguous(),
-            numbers.start, len(numbers), sweeps, steps, variables, self.tiles, size,
+            numbers.start, len(numbers), sweeps, steps, still, variables, self.tiles, size,
             shift=self.shift, width=self.width, slots=self.slots, num_warps=self.width // 32,
         )  # fmt: skip

@@ -24,9 +24,12 @@ from blogdit.walk import Walk, table_size
 
 ROUNDS = {"cpu": 1, "cuda": 8}  # unless they may take all the time
 ROUND = 128  # moves for each variable in a round
-SHORT_ROUND = 16  # on a CPU, unless it may take all the time; and after annealing, which is most of the work
-SWEEPS = {"cpu": 200, "cuda": 1000}  # of annealing in a round; or, in the time there is, what two rounds have room for
-FEWEST_SWEEPS, MOST_SWEEPS, TRIAL = 20, 5000, 8
+SHORT_ROUND = 16  # on a CPU, unless it may take all the time
+COOLED_ROUND = {"cpu": 0.1, "cuda": 16}  # after annealing, which is most of the work
+SWEEPS = {"cpu": 200, "cuda": 1000}  # of annealing in a round, unless it may take all the time
+# If it may: two rounds, unless they have more than GOOD_SWEEPS, but MANY_ROUNDS if there is so much time.
+FEWEST_SWEEPS, GOOD_SWEEPS, MANY_ROUNDS = 20, 5000, 24
+TRIAL = 8  # sweeps that tell how many there is time for
 ISLAND = 8  # chains
 PATIENCE = 3  # rounds that an island goes on without a gain
 NOTHING = 1 << 62  # the energy of a state that is to be replaced
@@ -118,23 +121,27 @@ class Population:
     def run(self, deadline: float, stopped: Callable[[], bool]) -> None:
         """A number of rounds, unless the time is over."""
         kind, variables = self.states.device.type, self.walk.variables
-        length = ROUND if self.cooling is None and kind == "cuda" else SHORT_ROUND
+        length = self._length(ROUND if kind == "cuda" else SHORT_ROUND)
         work = len(self.states) * variables * self.walk.width
-        moves = min(ROUNDS[kind] * length * variables, MOST_WORK[kind] // max(work, 1))
+        moves = min(ROUNDS[kind] * length, MOST_WORK[kind] // max(work, 1))
         for _ in range(ROUNDS[kind]):
-            if moves <= 0 or not self._round(min(moves, length * variables), SWEEPS[kind], deadline, stopped):
+            if moves <= 0 or not self._round(min(moves, length), SWEEPS[kind], deadline, stopped):
                 return
-            moves -= length * variables
+            moves -= length
 
     def run_until(self, deadline: float, stopped: Callable[[], bool]) -> None:
         """Rounds until the time is over."""
-        length = (ROUND if self.cooling is None else SHORT_ROUND) * max(self.walk.variables, 1)
-        sweeps = self._sweeps(deadline, stopped)
+        length, sweeps = self._length(ROUND), self._sweeps(deadline, stopped)
         while self._round(length, sweeps, deadline, stopped):
             pass
 
+    def _length(self, moves: float) -> int:
+        """Of a walk, so many moves for each variable, but fewer after annealing."""
+        moves = moves if self.cooling is None else COOLED_ROUND[self.states.device.type]
+        return max(int(moves * self.walk.variables), 1)
+
     def _sweeps(self, deadline: float, stopped: Callable[[], bool]) -> int:
-        """So many that two rounds have the time for them."""
+        """Of a round, if they are to fill the time."""
         if self.cooling is None:
             return 0
         hot = torch.ones_like(self.energies, dtype=torch.bool)
@@ -142,8 +149,8 @@ class Population:
         began = time.monotonic()
         self.cooling.run(self.states, hot, TRIAL, deadline, stopped)
         now = time.monotonic()
-        room = TRIAL * (deadline - now) / max(now - began, 1e-9) / 2
-        return int(min(max(room, FEWEST_SWEEPS), MOST_SWEEPS))
+        room = TRIAL * max(deadline - now, 0.0) / max(now - began, 1e-9)
+        return int(max(FEWEST_SWEEPS, min(room / 2, GOOD_SWEEPS), room / MANY_ROUNDS))
 
     def _round(self, moves: int, sweeps: int, deadline: float, stopped: Callable[[], bool]) -> bool:
         """Whether there may be another one."""
