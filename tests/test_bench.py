@@ -121,7 +121,7 @@ def test_machine_and_commit_are_named(monkeypatch):
 
 
 def test_table_from_hand_made_records(tmp_path, monkeypatch):
-    """gaps of `first`: 2, 0 and 20, mean 7.33; of `second`: 0, the best. Published numbers stand apart."""
+    """gaps of `first`: 2, 0 and 20, mean 7.33; of `second`: 0, on one instance. Published numbers stand apart."""
     monkeypatch.setattr(
         "blogdit.bench.tables.published", lambda: {"tiny": {"first": {"gaps": 3.5}, "Old": {"gaps": 9}}}
     )
@@ -129,14 +129,15 @@ def test_table_from_hand_made_records(tmp_path, monkeypatch):
     lines = text.splitlines()
     assert lines[0] == "| system | gaps ↓ | shares ↑ | gaps, published |"
     low, high = mean([2.0, 0.0, 20.0]).low, mean([2.0, 0.0, 20.0]).high
-    assert lines[2].startswith(f"| first | 7.33 [{low:.0f}, {high:.2f}] | **75.00** [")
+    assert lines[2].startswith(f"| first | **7.33** [{low:.0f}, {high:.2f}] | **75.00** [")
     assert lines[2].endswith("| 3.5 |")
-    assert lines[3] == "| second | **0** [0, 0] | - | - |"
+    assert lines[3] == "| second | 0 [0, 0] (1) | - | - |"
     assert lines[4] == "| Old | - | - | 9 |"
     assert "| first | 1.00 [1.00, 1.00] | 1.00 [1.00, 1.00] |" in lines
     write_report(TINY, TINY.entrants, BY_HAND, tmp_path)
     report = (tmp_path / "table.md").read_text()
-    assert "gaps: 100 generated, seed (9, 2): vertices 50; 3 instances, some systems 1; 1 s each" in report
+    assert "gaps: 100 generated, seed (9, 2): vertices 50; 3 instances; 1 s each" in report
+    assert "(N): on N of these instances only" in report
     assert "device CPU; workers 1; commit abc; seed 0" in report
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
 
@@ -173,9 +174,9 @@ def test_what_was_there_before_the_local_search_has_a_row():
     searched = [(18, 15), (20, 19), (20, None)]
     records = [{**record("gaps", "first", str(i), end), "raw_objective": raw} for i, (end, raw) in enumerate(searched)]
     lines = table(TINY, TINY.entrants, [*records, record("gaps", "second", "0", 20)]).splitlines()
-    assert lines[2].startswith("| first | 0.667 [")
+    assert lines[2].startswith("| first | **0.667** [")
     assert lines[3].startswith("| first, before the local search | 8.67 [")
-    assert lines[4].startswith("| second | **0** [")
+    assert lines[4].startswith("| second | 0 [")
     solved = record("solved", "first", "0", None)  # a case without an objective has nothing to search for
     raw = [one for one in with_raw([*records, solved]) if one["system"] != "first"]
     assert {one["case"] for one in raw} == {"gaps"}
@@ -205,7 +206,7 @@ def test_report_fills_a_document(tmp_path, monkeypatch):
     (tmp_path / "tiny" / "second.jsonl.gz").write_bytes(gzip.compress(halves[1].encode()))
     assert fill(tmp_path, document) == ["tiny"]
     text = document.read_text()
-    assert "| first | 7.33" in text
+    assert "| first | **7.33**" in text
     assert "old" not in text
     assert text.startswith("before\n<!-- begin tiny -->\n| system")
     assert text.endswith("<!-- end tiny -->\nafter\n<!-- begin other -->\n<!-- end other -->\n")

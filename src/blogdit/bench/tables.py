@@ -70,6 +70,11 @@ def measured(records: Sequence[Record], case: Case, label: str) -> Mean | None:
     return mean([float(np.mean(runs)) for runs in by_instance.values()]) if by_instance else None
 
 
+def counted(records: Sequence[Record], case: Case, label: str) -> int:
+    """On how many instances of a case a system ran."""
+    return len({record["instance"] for record in _select(records, case, label)})
+
+
 def timed(records: Sequence[Record], case: Case, label: str) -> Mean | None:
     """Seconds per instance."""
     chosen = [record["seconds"] for record in _select(records, case, label) if not record["run"]]
@@ -114,10 +119,13 @@ def _by_system(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -
         for label in labels
         for name in dict.fromkeys([label, *(s for s in _systems(records) if s.startswith(f"{label}, before "))])
     ]
-    best = {}
+    best, all_of = {}, {}
     for case in suite.cases:
-        found = {label: m.value for label in labels if (m := measured(records, case, label)) is not None}
-        best[case.name] = (min if case.metric == "gap" else max)(found.values(), default=None)
+        counts = {label: counted(records, case, label) for label in labels}
+        all_of[case.name] = max(counts.values(), default=0)
+        whole = [label for label in labels if counts[label] == all_of[case.name]]  # others ran on a part
+        found = [m.value for label in whole if (m := measured(records, case, label)) is not None]
+        best[case.name] = (min if case.metric == "gap" else max)(found, default=None)
     header = [
         "system",
         *(f"{c.name} {ARROWS[c.metric]}" for c in suite.cases),
@@ -127,8 +135,9 @@ def _by_system(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -
     for label in [*labels, *(name for name in numbers if known and name not in labels)]:
         cells = []
         for case in suite.cases:
-            m = measured(records, case, label)
-            cells.append(_cell(m, m is not None and m.value == best[case.name]))
+            m, count = measured(records, case, label), counted(records, case, label)
+            part = f" ({count})" if 0 < count < all_of[case.name] else ""
+            cells.append(_cell(m, m is not None and not part and m.value == best[case.name]) + part)
         shown = [numbers.get(label, {}).get(case.name) for case in known]
         rows.append([label, *cells, *(NOTHING if value is None else f"{value:g}" for value in shown)])
     seconds = _markdown(["seconds per instance", *(case.name for case in suite.cases)], spent)
@@ -202,10 +211,8 @@ def footer(suite: Suite, records: Sequence[Record]) -> str:
     """How the numbers came about: instances, budgets, machine, commit."""
     lines = []
     for case in suite.cases:
-        counts = {len({r["instance"] for r in _select(records, case, str(label))}) for label in _systems(records)}
-        seen = sorted(counts - {0})
-        many = "" if not seen else f"; {seen[-1]} instance{'s' * (seen[-1] > 1)}"
-        many += f", some systems {seen[0]}" if len(seen) > 1 else ""
+        most = max((counted(records, case, label) for label in _systems(records)), default=0)
+        many = f"; {most} instance{'s' * (most > 1)}" if most else ""
         metric = MEANINGS[case.metric]
         budget = budgets(case, records)
         lines.append(f"- {case.name}: {datasets.split_named(case.split).summary}{many}; {budget}; {metric}.")
@@ -216,8 +223,14 @@ def footer(suite: Suite, records: Sequence[Record]) -> str:
     lines.append(
         f"- Brackets: {COVERED} % bootstrap intervals of the mean. Every answer was checked by the same verifier."
     )
+    if any(_runs_on_a_part(case, records) for case in suite.cases):
+        lines.append("- (N): on N of these instances only; not to be compared with the rest of the column.")
     lines += [f"- {suite.notes}"] if suite.notes else []
     return "\n".join(lines) + "\n"
+
+
+def _runs_on_a_part(case: Case, records: Sequence[Record]) -> bool:
+    return len({counted(records, case, label) for label in _systems(records)} - {0}) > 1
 
 
 def budgets(case: Case, records: Sequence[Record]) -> str:
