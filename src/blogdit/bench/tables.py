@@ -41,7 +41,10 @@ def write_report(suite: Suite, entrants: Sequence[Entrant], records: Sequence[Re
 
 
 def table(suite: Suite, entrants: Sequence[Entrant], records: Sequence[Record]) -> str:
-    labels = list(dict.fromkeys([*(e.label for e in entrants), *(str(r["system"]) for r in records)]))
+    """Rows in the order of the entrants; who has no record has no row, but for published numbers."""
+    present = _systems(records)
+    labels = [entrant.label for entrant in entrants if entrant.label in present]
+    labels += [name for name in present if name not in labels]
     return TABLES[suite.table](suite, labels, records)
 
 
