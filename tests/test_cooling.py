@@ -151,3 +151,32 @@ def test_an_instance_without_terms_has_nothing_to_lose():
     chosen = [Instance([2, 2, 2], (), goal, givens={0: 1, 1: 0, 2: 1})]
     values = starts(chosen, 2, 4)
     assert torch.equal(Cooling(Walk(chosen, values, 2)).run(values, cold(2, 1), 3), values)
+
+
+def test_what_can_be_annealed():
+    def can(instance: Instance, device: str = "cpu", width: int = 2) -> bool:
+        return cooling.can_cool(instance, torch.device(device), width)
+
+    (cut,) = generate("maxcut", 1, seed=0, vertices=300, p_min=0.05, p_max=0.05)
+    assert can(cut)
+    assert not can(cut, width=3)
+    assert not can(*generate("maxcut", 1, seed=0, vertices=100, p_min=0.05, p_max=0.05))  # a sweep is mostly overhead
+    assert not can(*generate("maxcut", 1, seed=0, vertices=300, p_min=0.9, p_max=0.9))  # as many colours as vertices
+    assert not can(*generate("mis", 1, seed=0, size="large"))  # constraints
+    assert not can(*generate("coloring", 1, seed=0, vertices=300, colors=3))  # nothing to optimise
+
+
+@pytest.mark.parametrize("extra", ["a few large weights", "many variables without neighbours"])
+def test_temperatures_suit_the_median_variable(extra):
+    """Neither changes the field of a ring: two neighbours with weight 1, J = 2, so a standard deviation of sqrt(2)."""
+    edges, weights, size = [[i, (i + 1) % 40] for i in range(40)], [1.0] * 40, 40
+    if extra == "a few large weights":
+        weights[:3] = [1e4] * 3
+    else:
+        size = 400
+    goal = Objective("maximize", differ=edges, differ_weights=weights)
+    chosen = [Instance([2] * size, (), goal)]
+    walk = Walk(chosen, starts(chosen, 1, size), 2)
+    (land,) = landscapes(walk)
+    weight = walk.terms.weight[0, 20].max().item()  # an edge of weight 1, in the walk's units
+    assert land.field == pytest.approx(np.sqrt(2) * weight, rel=1e-6)

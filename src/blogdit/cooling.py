@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 HOT, WARM, COLD = 0.35, 0.2, 0.044  # temperatures, in units of what neighbours at random do to a variable
 TEMPERATURES = 256  # at most so many different ones
 LAST = 4  # sweeps with T = 0
-FEWEST_VARIABLES = 256
+FEWEST_VARIABLES, SPARSE = 256, 16
 EXACT = 1 << 24  # whole numbers that float32 can tell apart
 
 
@@ -41,12 +41,14 @@ def steps_of(sweeps: int) -> int:
     return max(sweeps // TEMPERATURES, 1)
 
 
-def can_cool(instances: Sequence[Instance], device: torch.device, width: int) -> bool:
-    """Two values, and no constraints, whose penalties no temperature would fit. On a CPU a sweep has to be worth its
-    overhead, on a GPU there has to be the kernel."""
-    if width != 2 or any(one.constraints for one in instances):
+def can_cool(instance: Instance, device: torch.device, width: int) -> bool:
+    """Two values; no constraints, whose penalties no temperature would fit; so few terms that colours are few. On a CPU
+    a sweep has to be worth its overhead, on a GPU there has to be the kernel."""
+    goal, size = instance.objective, instance.size
+    if width != 2 or instance.constraints or goal is None:
         return False
-    return runs_kernels(device) or (device.type == "cpu" and max(one.size for one in instances) >= FEWEST_VARIABLES)
+    sparse = SPARSE * (len(goal.differ) + len(goal.pairwise)) <= size**2
+    return sparse and (runs_kernels(device) or (device.type == "cpu" and size >= FEWEST_VARIABLES))
 
 
 class Cooling:

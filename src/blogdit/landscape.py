@@ -35,7 +35,7 @@ class Landscape(NamedTuple):
     unit: int
     drive: Int64  # of each variable, where all others are 0
     links: Couplings
-    field: float  # standard deviation of what neighbours at random do to a variable, in the walk's energy
+    field: float  # standard deviation of what neighbours at random do to the median variable, in the walk's energy
     reach: int  # no flip costs more than this
     classes: list[npt.NDArray[np.intp]]  # variables that may change, by colour
 
@@ -43,16 +43,17 @@ class Landscape(NamedTuple):
 def landscapes(walk: Walk) -> list[Landscape]:
     still = walk._costs(torch.zeros_like(walk.x[: walk.size]).long())
     drives = (still[..., 1].long() - still[..., 0]).cpu().numpy()
-    sizes = walk.real.sum(1).tolist()
-    return [_landscape(*one) for one in zip(couplings(walk), drives, sizes, strict=True)]
+    return [_landscape(*one) for one in zip(couplings(walk), drives, strict=True)]
 
 
-def _landscape(links: Couplings, drive: Int64, size: int) -> Landscape:
+def _landscape(links: Couplings, drive: Int64) -> Landscape:
     free = np.abs(drive) < NEVER // 2
     owner = np.repeat(np.arange(len(drive)), np.diff(links.starts))
     unit = max(int(np.gcd.reduce(np.concatenate([links.pull, drive[free]]))), 1)
     drive, links = np.where(free, drive // unit, 0), links._replace(pull=links.pull // unit)
-    field = unit * math.sqrt(float((links.pull.astype(np.float64) ** 2).sum()) / 4 / max(size, 1))
+    # The mean would follow a few large weights, or many variables without neighbours.
+    variances = np.bincount(owner, links.pull.astype(np.float64) ** 2 / 4, len(drive))[np.diff(links.starts) > 0]
+    field = unit * math.sqrt(np.median(variances)) if len(variances) else 0.0
     reach = int((np.abs(drive) + np.bincount(owner, np.abs(links.pull), len(drive))).max(initial=0))
     return Landscape(unit, drive, links, field, reach, _colours(links, free))
 

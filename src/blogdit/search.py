@@ -36,7 +36,7 @@ NOTHING = 1 << 62  # the energy of a state that is to be replaced
 MOST_WORK = {"cpu": 10**9, "cuda": 5 * 10**11}  # moves times values that a move looks at: seconds for an instance
 TOGETHER, SQUARES = 1 << 25, 1 << 30  # entries of all tables of neighbours on the device, and pairs of variables
 WALKERS = 396  # on a GPU, if they may take all the time: what an H200 runs side by side
-COLUMNS, FEW_CELLS = 32, 1 << 15  # on a CPU: a sweep over more chains, or over more variables of all, takes longer
+COLUMNS, FEW_CELLS = 32, 1 << 16  # on a CPU: with more chains, or pairs as above, a sweep takes longer
 MOST_CELLS = 1 << 27  # (variable, value) pairs of all walkers on the device
 
 
@@ -52,32 +52,34 @@ def search(
     """The lowest state that any chain of an instance comes across, (B, N); `values` (chains, B, N) are the starts.
     A number of moves, or as many as there is time for; with `all_the_time` it goes on until the deadline, unless the
     answers (B, N) are good `enough`."""
-    began, found = time.monotonic(), []
-    variables = values.shape[2]
-    some = min(TOGETHER // max(table_size(one, variables) for one in instances), SQUARES // max(variables, 1) ** 2)
-    some = max(1, some)
-    parts = range(0, len(instances), some)
-    for number, first in enumerate(parts, 1):
-        part = slice(first, first + some)
-        members = instances[part]
-        walkers = _walkers(members, values, width) if all_the_time else 0
-        population = Population(members, values[:, part], width, walkers)
-        end = began + (deadline - began) * number / len(parts)
+    began, kind, variables = time.monotonic(), values.device, max(values.shape[2], 1)
+    some = min(TOGETHER // max(table_size(one, variables) for one in instances), SQUARES // variables**2)
+    parts = []  # what an instance gets must not depend on those beside it
+    for cools in (True, False):
+        alike = [place for place, one in enumerate(instances) if can_cool(one, kind, width) == cools]
+        parts += [(cools, alike[at : at + max(some, 1)]) for at in range(0, len(alike), max(some, 1))]
+    found = torch.empty_like(values[0], dtype=torch.long)
+    done = 0
+    for cools, places in parts:
+        members = [instances[place] for place in places]
+        walkers = _walkers(len(members), variables * width, kind.type, cools) if all_the_time else 0
+        population = Population(members, values[:, places], width, walkers, cools)
+        done += len(members)
+        end = began + (deadline - began) * done / len(instances)
         may_end = partial(_may_end, population, members, stopped, enough)
         if all_the_time:
             population.run_until(end, may_end)
         else:
             population.run(end, may_end)
-        found.append(population.lowest())
-    return torch.cat(found)
+        found[places] = population.lowest()
+    return found
 
 
-def _walkers(instances: Sequence[Instance], values: Tensor, width: int) -> int:
-    """How many chains of an instance go on side by side."""
-    variables = max(values.shape[2], 1)
-    if values.is_cuda:  # few instances do not fill the device
-        return min(WALKERS, MOST_CELLS // (variables * width)) // len(instances)
-    return min(COLUMNS, FEW_CELLS // variables) if can_cool(instances, values.device, width) else 0
+def _walkers(instances: int, cells: int, kind: str, cools: bool) -> int:
+    """How many chains of an instance go on side by side, if they may take all the time."""
+    if kind == "cuda":  # few instances do not fill the device
+        return min(WALKERS, MOST_CELLS // cells) // instances
+    return min(COLUMNS, FEW_CELLS // cells) if cools else 0
 
 
 def _may_end(
@@ -92,7 +94,9 @@ def _may_end(
 class Population:
     """A good state for each chain, (C, B, N), and their energies (C, B)."""
 
-    def __init__(self, instances: Sequence[Instance], values: Tensor, width: int, walkers: int = 0):
+    def __init__(
+        self, instances: Sequence[Instance], values: Tensor, width: int, walkers: int = 0, cools: bool = False
+    ):
         """`values` are the first states; should there be more walkers, random ones follow."""
         given, missing = len(values), max(walkers - len(values), 0)
         starts = torch.cat([values, values[:1].expand(missing, -1, -1)])
@@ -100,7 +104,7 @@ class Population:
         if missing:
             starts[given:] = self._drawn(starts)[given:]
             self.walk.start(starts)
-        self.cooling = Cooling(self.walk) if can_cool(instances, starts.device, width) else None
+        self.cooling = Cooling(self.walk) if cools else None
         # Where only the differences of two values count, a state and its mirror image are the same.
         own, weight = self.walk.terms.own, self.walk.terms.weight
         alike = ((own < 0) | (weight == 0)).all(2).all(1) & (self.walk.alone == 0).all(2).eq(self.walk.real).all(1)
