@@ -55,7 +55,7 @@ MAY_IMPORT |= {
     "crew": {*CORE, *METHOD, "walk"},
     "solving": {*CORE, "blocks", "result"},
     "stepping": {*METHOD, "crew", "recording", "solving"},
-    "solver": {*CORE, *METHOD, "crew", "polish", "result", "search", "solving", "stepping", "inference"},
+    "solver": {*CORE, *METHOD, "crew", "polish", "result", "search", "solving", "stepping", "inference", "walk"},
     "streams": {*CORE, "formats", "solver", "solving"},
     "recipe": {*METHOD, "problems"},
     "runlog": {"checkpoint"},

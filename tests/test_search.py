@@ -170,3 +170,32 @@ def test_an_instance_gets_the_same_beside_others():
     together = search(chosen, first, 2)
     for place, one in enumerate(chosen):
         assert torch.equal(search([one], first[:, [place]], 2)[0], together[place])
+
+
+def test_a_target_ends_annealing_soon():
+    """The cut that is asked for is there after the first short round of an hour's search."""
+    (cut,) = generate("maxcut", 1, seed=0, vertices=400, p_min=0.02, p_max=0.02)
+    edges = len(cut.objective.differ)
+    asked = []
+
+    def enough(instances, states):
+        asked.append(instances[0].verify(states[0].cpu().numpy()).objective)
+        return asked[-1] > 0.6 * edges
+
+    search([cut], starts([cut], 3, 400), 2, time.monotonic() + 3600, all_the_time=True, enough=enough)
+    assert asked[-1] > 0.6 * edges
+
+
+def test_rounds_of_annealing_grow(monkeypatch):
+    """The first one is short, each takes twice the sweeps of the one before."""
+    planned = []
+
+    def spy(self, values, hot, sweeps, deadline, stopped):
+        planned.append(sweeps)
+        return values
+
+    monkeypatch.setattr(module.Cooling, "run", spy)
+    (cut,) = generate("maxcut", 1, seed=0, vertices=300, p_min=0.02, p_max=0.02)
+    population = Population([cut], starts([cut], 3, 300), 2, cools=True)
+    population.run_until(time.monotonic() + 3600, lambda: False, lambda: len(planned) == 6)
+    assert planned == [32, 64, 128, 256, 512, 1024]

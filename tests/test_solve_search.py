@@ -30,7 +30,7 @@ def test_a_valid_answer_is_preferred_to_a_better_one_that_is_not(model, monkeypa
     goal = Objective("minimize", unary=[[i, int(v)] for i, v in enumerate(values)], unary_weights=[5.0, 5.0, 5.0])
     triangle = Instance([3, 3, 3], (NotEqual([[0, 1], [1, 2], [0, 2]]),), goal)
     monkeypatch.setattr(module, "search", lambda instances, starts, *others: torch.tensor(values)[None])
-    monkeypatch.setattr(module, "polish", lambda instance, start, deadline: start)
+    monkeypatch.setattr(module, "polish", lambda instance, start, deadline, exchanges=True: start)
     solver = Solver(model, SolveOptions(steps=1))
     crew = solver._enter([Job(0, triangle)])
     crew.best_values[:], crew.best_valid[:] = 0, 0
@@ -44,7 +44,7 @@ def test_the_better_of_valid_answers_is_given(model, monkeypatch):
     """Whatever a search returns, an answer is never worse than what the chains had."""
     (instance,) = generate("maxcut", 1, seed=0, vertices=8)
     monkeypatch.setattr(module, "search", lambda instances, starts, *others: torch.zeros(1, 32, dtype=torch.long))
-    monkeypatch.setattr(module, "polish", lambda instance, start, deadline: start)
+    monkeypatch.setattr(module, "polish", lambda instance, start, deadline, exchanges=True: start)
     (result,) = (result for _, result in Solver(model, SolveOptions(steps=5)).results([instance]))
     assert result.objective == result.raw_objective > 0
 

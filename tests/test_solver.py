@@ -118,7 +118,7 @@ def test_an_instance_has_its_time_from_when_it_enters(clock):
 def test_the_polish_counts_as_time(clock, monkeypatch):
     from blogdit import solver as module
 
-    def slow_polish(instance, values, deadline):
+    def slow_polish(instance, values, deadline, exchanges=True):
         clock.now += 7
         return values
 

@@ -10,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import blogdit
 from blogdit import walk as module
 from blogdit.constraints import AllDifferent, Conflict, NotEqual
 from blogdit.csp import Instance, Objective
@@ -233,3 +234,9 @@ def test_what_can_walk():
     assert not can_walk(Instance([2, 2], (AllDifferent([[0, 1]]),), goal), 32)
     hub = np.stack([np.zeros(9999, int), np.arange(1, 10_000)], 1)
     assert not can_walk(mis.build((10_000, hub)), 10_000)
+
+
+def test_terms_of_single_variables_alone_can_be_walked():
+    """An independent set of a graph without edges: everybody."""
+    (found,) = blogdit.solve(mis.build((5, [])), steps=2, device="cpu")
+    assert found.objective == 5

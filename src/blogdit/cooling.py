@@ -38,7 +38,7 @@ EXACT = 1 << 24  # whole numbers that float32 can tell apart
 
 def steps_of(sweeps: int) -> int:
     """Sweeps at one temperature."""
-    return max(sweeps // TEMPERATURES, 1)
+    return max(-(-sweeps // TEMPERATURES), 1)
 
 
 def can_cool(instance: Instance, device: torch.device, width: int) -> bool:
@@ -77,7 +77,7 @@ class Cooling:
     ) -> Tensor:
         """States (C, B, N) after so many sweeps, or as many as there is time for; from HOT where `hot` (C, B), else
         from WARM."""
-        begin = (torch.where(hot, HOT, WARM) * self.field).long()
+        begin = torch.where(hot, HOT * self.field, WARM * self.field).long()
         end = (COLD * self.field).long().expand_as(begin)
         walk, x = self.walk, values.to(torch.int8).contiguous()
         salt = (walk.chain * 0x3C6EF372 + wrap(walk.round * 0x2545F491)).view(begin.shape)
@@ -93,12 +93,14 @@ class Cooling:
             if self.plan is not None:
                 numbers = range(first, min(first + some, sweeps))
                 self.plan.sweep(x, begin, end, salt, numbers, sweeps, steps, still)
-            for place, part in enumerate(self.parts):
-                if first == still:
-                    part.cool(np.zeros(len(values), np.int64))
-                elif first % steps == 0 and first < still:
-                    part.cool((begin - (begin - end) * first // sweeps)[:, place].numpy())
+            if self.parts and (first == still or (first % steps == 0 and first < still)):
+                now = begin - (begin - end) * first // sweeps if first < still else torch.zeros_like(begin)
+                for place, part in enumerate(self.parts):
+                    part.cool(now[:, place].numpy())
+            for part in self.parts:
                 part.sweep(first)
+        if x.is_cuda:
+            torch.cuda.synchronize()  # for whoever times it
         for place, part in enumerate(self.parts):
             x[:, place] = torch.from_numpy(part.leave())
         return x.to(values.dtype)

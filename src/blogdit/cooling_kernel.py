@@ -21,7 +21,7 @@ from blogdit.landscape import Landscape, levels
 
 WIDEST = 512  # variables of a tile
 SLOTS = 32  # neighbours that a thread asks for at a time
-LAUNCH = 1 << 21  # visits of a variable, hundredths of a second
+LAUNCH = 1 << 25  # neighbours looked at, hundredths of a second
 FINE: tl.constexpr = tl.constexpr(landscape.FINE)
 
 
@@ -93,7 +93,8 @@ class Plan:
         units = np.array([one.unit for one in lands], np.int64)
         arrays = (packed, start, depth, member, drive, units, levels())
         self.arrays = [torch.from_numpy(array).to(device) for array in arrays]
-        self.launch = max(LAUNCH // (self.tiles * self.width), 1)
+        looks = ((depth + 1) * self.width).sum(1).max()
+        self.launch = max(LAUNCH // int(looks), 1)
 
     def _table(self, land: Landscape, members: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
         """(depth, width)"""

@@ -61,7 +61,7 @@ class Flips:
     def __init__(self, walk: Walk):
         self.lists = [
             list(zip(np.split(one.other, one.starts[1:-1]), np.split(one.pull, one.starts[1:-1]), strict=True))
-            for one in couplings(walk)
+            for one in walk.links
         ]
 
     def take_moves(self, walk: Walk, moves: int) -> None:

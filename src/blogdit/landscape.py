@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from blogdit.flips import NEVER, Couplings, couplings
+from blogdit.flips import NEVER, Couplings
 
 if TYPE_CHECKING:
     from blogdit.walk import Walk
@@ -43,7 +43,7 @@ class Landscape(NamedTuple):
 def landscapes(walk: Walk) -> list[Landscape]:
     still = walk._costs(torch.zeros_like(walk.x[: walk.size]).long())
     drives = (still[..., 1].long() - still[..., 0]).cpu().numpy()
-    return [_landscape(*one) for one in zip(couplings(walk), drives, strict=True)]
+    return [_landscape(*one) for one in zip(walk.links, drives, strict=True)]
 
 
 def _landscape(links: Couplings, drive: Int64) -> Landscape:

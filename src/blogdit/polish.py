@@ -124,10 +124,12 @@ class _Descent:
         self.gain[touched] = gain
         return touched
 
-    def downhill(self) -> None:
-        """The best move of all, until none gains."""
+    def downhill(self, deadline: float) -> None:
+        """The best move of all, until none gains or the time is over."""
         while len(self.x) and self.gain[variable := int((self.gain - self.least * self.harm).argmax())] > NOTHING:
             self.move(variable, int(self.best[variable]))
+            if time.monotonic() > deadline:
+                return
 
     def eject(self, variable: int, value: int) -> bool:
         """Set one variable and let its surroundings answer; taken back unless the energy falls."""
@@ -156,14 +158,14 @@ class _Descent:
         return np.argwhere(near)
 
 
-def polish(instance: Instance, values: IntArray, deadline: float = math.inf) -> IntArray:
-    """A local optimum reached from `values`: no change of one variable lowers the energy, and, if there is time, no
-    change that costs next to nothing does so after its surroundings have answered (in an independent set: one out, two
-    in)."""
+def polish(instance: Instance, values: IntArray, deadline: float = math.inf, exchanges: bool = True) -> IntArray:
+    """A local optimum reached from `values`, if there is time: no change of one variable lowers the energy, and, with
+    `exchanges`, no change that costs next to nothing does so after its surroundings have answered (in an independent
+    set: one out, two in)."""
     pairs = Pairs(instance)
     here = _Descent(pairs, values)
-    here.downhill()
-    found = True
+    here.downhill(deadline)
+    found = exchanges
     while found:
         found = False
         for variable, value in here.sideways(pairs.slack).tolist():
@@ -171,6 +173,6 @@ def polish(instance: Instance, values: IntArray, deadline: float = math.inf) -> 
                 return here.x
             rise = here.costs[variable, value] - here.costs[variable, here.x[variable]]
             if here.x[variable] != value and rise <= pairs.slack and here.eject(variable, value):
-                here.downhill()
+                here.downhill(deadline)
                 found = True
     return here.x

@@ -1,8 +1,8 @@
 """The search after the last step: rounds of walks, each from a mixture of two good states of the same instance.
 
-What two good states agree on is likely to be right, so a new start keeps it and draws the rest from either. Variables
-with two values are annealed from there (`cooling`), and then they walk. What a walk finds replaces the state that it
-stands for if it is no higher, and not what a neighbour already has. Chains mix on islands of a few; sooner or later the
+What two good states agree on is likely to be right, so a new start keeps it and draws the rest from either. Large cuts
+and the like are annealed from there (`cooling`), and then all walk. What a walk finds replaces the state that it stands
+for if it is no higher, and not what a neighbour already has. Chains mix on islands of a few; sooner or later the
 states of an island are all alike, and then it begins again at random.
 """
 
@@ -27,9 +27,8 @@ ROUND = 128  # moves for each variable in a round
 SHORT_ROUND = 16  # on a CPU, unless it may take all the time
 COOLED_ROUND = {"cpu": 0.1, "cuda": 16}  # after annealing, which is most of the work
 SWEEPS = {"cpu": 200, "cuda": 1000}  # of annealing in a round, unless it may take all the time
-# If it may: two rounds, unless they have more than GOOD_SWEEPS, but MANY_ROUNDS if there is so much time.
-FEWEST_SWEEPS, GOOD_SWEEPS, MANY_ROUNDS = 20, 5000, 24
-TRIAL = 8  # sweeps that tell how many there is time for
+FEWEST_SWEEPS, GOOD_SWEEPS, MANY_ROUNDS = 32, 5000, 24  # if it may: see `run_until`
+ROOM = 0.9  # of the time left, for the sweeps of the last round
 ISLAND = 8  # chains
 PATIENCE = 3  # rounds that an island goes on without a gain
 NOTHING = 1 << 62  # the energy of a state that is to be replaced
@@ -39,19 +38,21 @@ WALKERS = 396  # on a GPU, if they may take all the time: what an H200 runs side
 COLUMNS, FEW_CELLS = 32, 1 << 16  # on a CPU: with more chains, or pairs as above, a sweep takes longer
 MOST_CELLS = 1 << 27  # (variable, value) pairs of all walkers on the device
 
+Stop = Callable[[], bool]
+
 
 def search(
     instances: Sequence[Instance],
     values: Tensor,
     width: int,
     deadline: float = math.inf,
-    stopped: Callable[[], bool] = lambda: False,
+    stopped: Stop = lambda: False,
     all_the_time: bool = False,
     enough: Callable[[Sequence[Instance], Tensor], bool] | None = None,
 ) -> Tensor:
     """The lowest state that any chain of an instance comes across, (B, N); `values` (chains, B, N) are the starts.
-    A number of moves, or as many as there is time for; with `all_the_time` it goes on until the deadline, unless the
-    answers (B, N) are good `enough`."""
+    A number of rounds, or what there is time for; with `all_the_time` it goes on until the deadline, unless the answers
+    (B, N) are good `enough`."""
     began, kind, variables = time.monotonic(), values.device, max(values.shape[2], 1)
     some = min(TOGETHER // max(table_size(one, variables) for one in instances), SQUARES // variables**2)
     parts = []  # what an instance gets must not depend on those beside it
@@ -67,10 +68,7 @@ def search(
         done += len(members)
         end = began + (deadline - began) * done / len(instances)
         may_end = partial(_may_end, population, members, stopped, enough)
-        if all_the_time:
-            population.run_until(end, may_end)
-        else:
-            population.run(end, may_end)
+        (population.run_until if all_the_time else population.run)(end, stopped, may_end)
         found[places] = population.lowest()
     return found
 
@@ -85,7 +83,7 @@ def _walkers(instances: int, cells: int, kind: str, cools: bool) -> int:
 def _may_end(
     population: Population,
     instances: Sequence[Instance],
-    stopped: Callable[[], bool],
+    stopped: Stop,
     enough: Callable[[Sequence[Instance], Tensor], bool] | None,
 ) -> bool:
     return stopped() or (enough is not None and enough(instances, population.lowest()))
@@ -122,51 +120,53 @@ class Population:
         self.starts, self.anew = self.states, torch.zeros_like(self.energies, dtype=torch.bool)
         self.anew[given:] = True
 
-    def run(self, deadline: float, stopped: Callable[[], bool]) -> None:
+    def run(self, deadline: float, stopped: Stop, may_end: Stop) -> None:
         """A number of rounds, unless the time is over."""
         kind, variables = self.states.device.type, self.walk.variables
         length = self._length(ROUND if kind == "cuda" else SHORT_ROUND)
-        work = len(self.states) * variables * self.walk.width
-        moves = min(ROUNDS[kind] * length, MOST_WORK[kind] // max(work, 1))
-        for _ in range(ROUNDS[kind]):
-            if moves <= 0 or not self._round(min(moves, length), SWEEPS[kind], deadline, stopped):
+        most = MOST_WORK[kind] // max(len(self.states) * variables * self.walk.width, 1)
+        moves, sweeps = min(ROUNDS[kind] * length, most), max(min(SWEEPS[kind], most // 8), 1)
+        for number in range(ROUNDS[kind]):
+            if moves <= 0 or (number and not self._mix()):
+                return
+            if not self._round(min(moves, length), sweeps, deadline, stopped, may_end):
                 return
             moves -= length
 
-    def run_until(self, deadline: float, stopped: Callable[[], bool]) -> None:
-        """Rounds until the time is over."""
-        length, sweeps = self._length(ROUND), self._sweeps(deadline, stopped)
-        while self._round(length, sweeps, deadline, stopped):
-            pass
+    def run_until(self, deadline: float, stopped: Stop, may_end: Stop) -> None:
+        """Rounds until the time is over. Annealing takes twice as long in each as in the one before, up to a share of
+        all the time, or up to GOOD_SWEEPS if these are more; the last round takes what is left."""
+        length, sweeps, began = self._length(ROUND), FEWEST_SWEEPS, time.monotonic()
+        while True:
+            start = time.monotonic()
+            if not self._round(length, sweeps, deadline, stopped, may_end) or not self._mix():
+                return
+            now = time.monotonic()
+            rate = sweeps / max(now - start, 1e-9)
+            left, all_of_it = ROOM * rate * (deadline - now), rate * (deadline - began)
+            sweeps = int(min(2 * sweeps, max(GOOD_SWEEPS, all_of_it / MANY_ROUNDS), 1 << 30))
+            if left < 2 * sweeps:
+                sweeps = max(int(left), FEWEST_SWEEPS)
 
     def _length(self, moves: float) -> int:
         """Of a walk, so many moves for each variable, but fewer after annealing."""
         moves = moves if self.cooling is None else COOLED_ROUND[self.states.device.type]
         return max(int(moves * self.walk.variables), 1)
 
-    def _sweeps(self, deadline: float, stopped: Callable[[], bool]) -> int:
-        """Of a round, if they are to fill the time."""
-        if self.cooling is None:
-            return 0
-        hot = torch.ones_like(self.energies, dtype=torch.bool)
-        self.cooling.run(self.states, hot, 1, deadline, stopped)  # compiles the kernel
-        began = time.monotonic()
-        self.cooling.run(self.states, hot, TRIAL, deadline, stopped)
-        now = time.monotonic()
-        room = TRIAL * max(deadline - now, 0.0) / max(now - began, 1e-9)
-        return int(max(FEWEST_SWEEPS, min(room / 2, GOOD_SWEEPS), room / MANY_ROUNDS))
-
-    def _round(self, moves: int, sweeps: int, deadline: float, stopped: Callable[[], bool]) -> bool:
-        """Whether there may be another one."""
+    def _round(self, moves: int, sweeps: int, deadline: float, stopped: Stop, may_end: Stop) -> bool:
+        """Anneal, walk, and see what came out. False if the time was over."""
         if self.cooling is not None:
             self.starts = self.cooling.run(self.starts, self.anew, sweeps, deadline, stopped)
         self.walk.start(self.starts)
-        going_on = self.walk.run(moves, deadline, stopped)
+        going_on = self.walk.run(moves, deadline, may_end)
         self._accept(*self._outcome())
-        if not going_on or len(self.states) < 2:
-            return False
-        self.starts, self.anew = self._children()
-        return True
+        return going_on
+
+    def _mix(self) -> bool:
+        """Starts for the next round, if there is anything to mix."""
+        if len(self.states) > 1:
+            self.starts, self.anew = self._children()
+        return len(self.states) > 1
 
     def lowest(self) -> Tensor:
         """(B, N), with what walks under way have found."""
@@ -218,7 +218,8 @@ class Population:
 
     def _children(self) -> tuple[Tensor, Tensor]:
         """A start for every chain: its own state mixed with that of another chain of its island. If these are nearly
-        the same, a tenth of the variables are drawn anew; all of them (C, B), if the island has not gained for long."""
+        the same, a tenth of the variables are drawn anew; all of them, if the island has not gained for long: which
+        chains these are is the second answer, (C, B)."""
         own, other = self.states, self.states[self._partners()]
         sizes = self.walk.real.sum(1)
         apart = (own != other).sum(2)  # (C, B)

@@ -31,6 +31,7 @@ from blogdit.result import Result
 from blogdit.search import search
 from blogdit.solving import Finished, SolveOptions, Step
 from blogdit.stepping import Stepped, Stepper
+from blogdit.walk import table_size
 
 # Values of all variables and chains on the device at a time, where no batch size is given: enough to keep it busy,
 # few enough that a step stays short.
@@ -38,7 +39,8 @@ PLACES = {"cpu": 1 << 14, "cuda": 1 << 20}
 MOST_PLACES = 1024  # instances
 SEARCH_SHARE = 0.5  # of a time limit, for the search after the last step
 WALK_SHARE = 0.8  # of what the search has; the rest is for descent
-LARGEST_GREEDY = 5000  # variables of an instance that the search also begins from nothing: tenths of a second
+# Entries of the table of neighbours of an instance that the search also begins from nothing, and its share of the time.
+LARGEST_GREEDY, GREEDY_SHARE = 1 << 18, 0.1
 LOOK_EVERY = {"cpu": 1, "cuda": 16}  # steps; a look at the device makes it wait
 
 
@@ -354,10 +356,12 @@ class Solver:
         instances = [crew.jobs[place].instance for place in places]
         starts = torch.cat([values, crew.best_valid[None, index], crew.best_values[None, index]])
         # Where chains take few steps, greedy descent from nothing may be ahead of them.
-        if self.device.type == "cpu" and values.shape[2] <= LARGEST_GREEDY:
-            greedy = torch.zeros_like(starts[:1])
+        if self.device.type == "cpu":
+            greedy, soon = torch.zeros_like(starts[:1]), now + GREEDY_SHARE * (deadline - now)
             for start, one in zip(greedy[0], instances, strict=True):
-                start[: one.size] = torch.tensor(polish(one, one.given_values, deadline=now))
+                small = table_size(one, one.size) <= LARGEST_GREEDY
+                answer = polish(one, one.given_values, soon, exchanges=False) if small else one.given_values
+                start[: one.size] = torch.tensor(answer)
             starts = torch.cat([starts, greedy])
         end = now + WALK_SHARE * (deadline - now)
         goes_on = self.options.steps is None and deadline < math.inf  # else it is not time that ended the sampling

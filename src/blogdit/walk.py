@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from blogdit.constraints import Conflict, FloatArray, NotEqual
 from blogdit.csp import Instance
-from blogdit.flips import NEVER, Flips
+from blogdit.flips import NEVER, Couplings, Flips, couplings
 from blogdit.noise import mix, wrap
 from blogdit.polish import Pairs, can_polish
 from blogdit.runtime import runs_kernels
@@ -72,7 +72,7 @@ def _scale(pairs: Pairs) -> float:
     sizes = _sizes(pairs)
     if not len(sizes):
         return 1.0
-    reach = np.bincount(pairs.owner, np.abs(pairs.weights), len(pairs.unary))
+    reach = np.bincount(pairs.owner, np.abs(pairs.weights), len(pairs.unary)).astype(np.float64)
     reach += np.abs(np.where(np.isfinite(pairs.unary), pairs.unary, 0.0)).max(1)
     most = max(reach.max(), 1e-280)
     smallest, largest = max(sizes.min() / most, 1e-280), sizes.max() / most  # shares of what a variable can have
@@ -144,6 +144,11 @@ class Walk:
         self.drive: Tensor | None = None  # while it does: the cost of 1 less that of 0, instead of `costs`
         self.start(values)
 
+    @cached_property
+    def links(self) -> list[Couplings]:
+        """Of each instance, for variables with two values."""
+        return couplings(self)
+
     def start(self, values: Tensor) -> None:
         """Begin at `values` (C, B, N), with nothing seen."""
         values = torch.where(self.real, values, 0).long()
@@ -169,6 +174,8 @@ class Walk:
 
     def run(self, moves: int, deadline: float = math.inf, stopped: Callable[[], bool] = lambda: False) -> bool:
         """So many moves, or as many as there is time for: then False."""
+        if time.monotonic() > deadline:
+            return False
         kernel, some, ended = self._kernel(), GLANCE, False
         if runs_kernels(self.x.device):
             some = max(LAUNCH // (self.variables * self.width), 1)

@@ -226,7 +226,7 @@ def footer(suite: Suite, records: Sequence[Record]) -> str:
     lines.append(
         f"- Brackets: {COVERED} % bootstrap intervals of the mean. Every answer was checked by the same verifier."
     )
-    if any(_runs_on_a_part(case, records) for case in suite.cases):
+    if suite.table == "systems" and any(_runs_on_a_part(case, records) for case in suite.cases):
         lines.append("- (N): on N of these instances only; not to be compared with the rest of the column.")
     lines += [f"- {suite.notes}"] if suite.notes else []
     return "\n".join(lines) + "\n"
