@@ -187,7 +187,7 @@ def test_a_target_ends_annealing_soon():
 
 
 def test_rounds_of_annealing_grow(monkeypatch):
-    """The first one is short, each takes twice the sweeps of the one before."""
+    """Where it may end soon, the first one is short and each takes twice the sweeps of the one before."""
     planned = []
 
     def spy(self, values, hot, sweeps, deadline, stopped):
@@ -197,5 +197,5 @@ def test_rounds_of_annealing_grow(monkeypatch):
     monkeypatch.setattr(module.Cooling, "run", spy)
     (cut,) = generate("maxcut", 1, seed=0, vertices=300, p_min=0.02, p_max=0.02)
     population = Population([cut], starts([cut], 3, 300), 2, cools=True)
-    population.run_until(time.monotonic() + 3600, lambda: False, lambda: len(planned) == 6)
+    population.run_until(time.monotonic() + 3600, lambda: False, lambda: len(planned) == 6, soon=True)
     assert planned == [32, 64, 128, 256, 512, 1024]

@@ -25,9 +25,10 @@ from blogdit.walk import Walk, table_size
 ROUNDS = {"cpu": 1, "cuda": 8}  # unless they may take all the time
 ROUND = 128  # moves for each variable in a round
 SHORT_ROUND = 16  # on a CPU, unless it may take all the time
-COOLED_ROUND = {"cpu": 0.1, "cuda": 16}  # after annealing, which is most of the work
+COOLED_ROUND = {"cpu": 64, "cuda": 1 << 17}  # moves after annealing, at most
 SWEEPS = {"cpu": 200, "cuda": 1000}  # of annealing in a round, unless it may take all the time
 FEWEST_SWEEPS, GOOD_SWEEPS, MANY_ROUNDS = 32, 5000, 24  # if it may: see `run_until`
+TRIALS = {"cpu": 1, "cuda": 2}  # rounds that tell how many sweeps there is time for; on a GPU the first one compiles
 ROOM = 0.9  # of the time left, for the sweeps of the last round
 ISLAND = 8  # chains
 PATIENCE = 3  # rounds that an island goes on without a gain
@@ -68,7 +69,10 @@ def search(
         done += len(members)
         end = began + (deadline - began) * done / len(instances)
         may_end = partial(_may_end, population, members, stopped, enough)
-        (population.run_until if all_the_time else population.run)(end, stopped, may_end)
+        if all_the_time:
+            population.run_until(end, stopped, may_end, soon=enough is not None)
+        else:
+            population.run(end, stopped, may_end)
         found[places] = population.lowest()
     return found
 
@@ -133,31 +137,39 @@ class Population:
                 return
             moves -= length
 
-    def run_until(self, deadline: float, stopped: Stop, may_end: Stop) -> None:
-        """Rounds until the time is over. Annealing takes twice as long in each as in the one before, up to a share of
-        all the time, or up to GOOD_SWEEPS if these are more; the last round takes what is left."""
+    def run_until(self, deadline: float, stopped: Stop, may_end: Stop, soon: bool = False) -> None:
+        """Rounds until the time is over. Short ones tell how many sweeps of annealing there is time for; the others
+        have GOOD_SWEEPS or a share of all the time, and the last takes what is left. If it may end `soon`, because
+        something was asked for that it may reach, each round takes at most twice as long as the one before."""
         length, sweeps, began = self._length(ROUND), FEWEST_SWEEPS, time.monotonic()
+        trials = 0 if self.cooling is None or soon else TRIALS[self.states.device.type]
         while True:
             start = time.monotonic()
-            if not self._round(length, sweeps, deadline, stopped, may_end) or not self._mix():
+            if not self._round(length, sweeps, deadline, stopped, may_end):
                 return
-            now = time.monotonic()
+            if trials <= 0 and not self._mix():  # a trial is too short to learn from: the next begins where it did
+                return
+            trials, now = trials - 1, time.monotonic()
             rate = sweeps / max(now - start, 1e-9)
             left, all_of_it = ROOM * rate * (deadline - now), rate * (deadline - began)
-            sweeps = int(min(2 * sweeps, max(GOOD_SWEEPS, all_of_it / MANY_ROUNDS), 1 << 30))
+            sweeps = int(min(2 * sweeps if soon else 1 << 30, max(GOOD_SWEEPS, all_of_it / MANY_ROUNDS)))
             if left < 2 * sweeps:
-                sweeps = max(int(left), FEWEST_SWEEPS)
+                sweeps = int(left)
+            sweeps = FEWEST_SWEEPS if trials > 0 else max(sweeps, FEWEST_SWEEPS)
 
-    def _length(self, moves: float) -> int:
-        """Of a walk, so many moves for each variable, but fewer after annealing."""
-        moves = moves if self.cooling is None else COOLED_ROUND[self.states.device.type]
-        return max(int(moves * self.walk.variables), 1)
+    def _length(self, moves: int) -> int:
+        """Of a walk, so many moves for each variable, but few after annealing, which has done most of the work."""
+        variables = max(self.walk.variables, 1)
+        if self.cooling is None:
+            return moves * variables
+        return min(SHORT_ROUND * variables, COOLED_ROUND[self.states.device.type])
 
     def _round(self, moves: int, sweeps: int, deadline: float, stopped: Stop, may_end: Stop) -> bool:
         """Anneal, walk, and see what came out. False if the time was over."""
+        starts = self.starts
         if self.cooling is not None:
-            self.starts = self.cooling.run(self.starts, self.anew, sweeps, deadline, stopped)
-        self.walk.start(self.starts)
+            starts = self.cooling.run(starts, self.anew, sweeps, deadline, stopped)
+        self.walk.start(starts)
         going_on = self.walk.run(moves, deadline, may_end)
         self._accept(*self._outcome())
         return going_on
