@@ -25,7 +25,7 @@ WEIGHTS = Path(__file__).parent / "weights"
 
 
 def bundled_models(folder: Path = WEIGHTS) -> dict[str, Path]:
-    """The trained models that come with the package."""
+    """The trained models that come with the package, or those of another folder."""
     return {path.stem: path for path in sorted(folder.glob("*.safetensors"))}
 
 
