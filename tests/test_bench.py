@@ -215,6 +215,21 @@ def test_report_fills_a_document(tmp_path, monkeypatch):
     assert document.read_text() == text
 
 
+def test_runs_under_other_conditions_have_a_table_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setitem(SUITES, "tiny", TINY)
+    for folder, records in (("tiny", BY_HAND), ("tiny/shared", [{**BY_HAND[0], "objective": 5.0}])):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "all.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+    document = tmp_path / "results.md"
+    document.write_text("".join(f"<!-- begin {name} -->\n<!-- end {name} -->\n" for name in ("tiny", "tiny/shared")))
+    assert fill(tmp_path, document) == ["tiny", "tiny/shared"]
+    whole, shared = document.read_text().split("<!-- begin tiny/shared -->")
+    assert "| second |" in whole
+    assert "| second |" not in shared
+    assert "![tiny/shared](figures/tiny-shared.png)" in shared
+    assert (tmp_path / "figures" / "tiny-shared.png").exists()
+
+
 def test_report_says_what_it_needs(tmp_path, capsys):
     assert report.main([]) == 2
     assert "RESULTS DOCUMENT" in capsys.readouterr().err

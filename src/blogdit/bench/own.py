@@ -128,13 +128,16 @@ class Blogdit(System):
         return solver_for(instance, model, budget.device, **{k: v for k, v in chosen.items() if v is not None})
 
     def warm_up(self, instances: Sequence[Instance], budget: Budget) -> None:
-        """Two steps for each shape, which compile the kernels that it needs."""
+        """Two steps for each shape, which compile the kernels that it needs; on one instance also those of the search
+        after them."""
         if budget.device == "cpu":
             return
         for places, share in _groups(instances, replace(budget, seconds=None, steps=2)):
             some = [instances[place] for place in places[:64]]
             if (shape := shape_of(some[0])) not in self.warm:
                 list(self._solver(some[0], share, 0, polish=False).results(some))
+                if Job(0, some[0]).walks and not self.variant.last_step:
+                    list(self._solver(some[0], share, 0).results(some[:1]))
                 self.warm.add(shape)
 
     def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result:

@@ -3,7 +3,8 @@
 RESULTS has a folder for each suite, as `blogdit bench SUITE --out RESULTS/SUITE` writes it; or with records alone, in
 any number of files *.jsonl and *.jsonl.gz, of runs at different times. Between the lines `<!-- begin SUITE -->` and
 `<!-- end SUITE -->` of the document everything is replaced by the suite's table, made from the records, and its figure
-is copied to a folder `figures` beside the document.
+is copied to a folder `figures` beside the document. Runs under other conditions have a table of their own: SUITE/NAME,
+from the folder RESULTS/SUITE/NAME.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from blogdit.bench.tables import write_report
 
 
 def fill(results: Path, document: Path) -> list[str]:
-    """Bring the document up to date; returns the suites that were found."""
+    """Bring the document up to date; returns the tables that were filled."""
     text, filled = document.read_text(), []
-    for name in re.findall(r"^<!-- begin ([\w-]+) -->$", text, re.MULTILINE):
+    for name in re.findall(r"^<!-- begin ([\w-]+(?:/[\w-]+)?) -->$", text, re.MULTILINE):
         files = sorted([*(results / name).glob("*.jsonl"), *(results / name).glob("*.jsonl.gz")])
         if not files:
             continue
         records = [record for file in files for record in read_records(file)]
         with tempfile.TemporaryDirectory() as folder:
-            _report(SUITES[name], records, Path(folder))
+            _report(SUITES[name.partition("/")[0]], records, Path(folder))
             body = re.sub(r"\A## .*\n\n", "", (Path(folder) / TABLE).read_text())  # the document has its own headings
             if (Path(folder) / FIGURE).exists():
-                figures = document.parent / "figures"
+                figures, image = document.parent / "figures", f"{name.replace('/', '-')}.png"
                 figures.mkdir(exist_ok=True)
-                shutil.copyfile(Path(folder) / FIGURE, figures / f"{name}.png")
-                body += f"\n![{name}](figures/{name}.png)\n"
+                shutil.copyfile(Path(folder) / FIGURE, figures / image)
+                body += f"\n![{name}](figures/{image})\n"
         begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->"
         before, _, rest = text.partition(begin)
         text = before + begin + body + end + rest.partition(end)[2]
