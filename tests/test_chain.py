@@ -12,7 +12,17 @@ from torch.distributions import Normal, kl_divergence
 
 from blogdit.batch import collate
 from blogdit.blocks import SELECTORS, Schedule, Selector, decode, fit_budget
-from blogdit.chain import GIVEN_LOGIT, ChainConfig, Transition, entropy, noise_matching, prior, reverse_step, unroll
+from blogdit.chain import (
+    GIVEN_LOGIT,
+    ChainConfig,
+    Transition,
+    assigned,
+    entropy,
+    noise_matching,
+    prior,
+    reverse_step,
+    unroll,
+)
 from blogdit.constraints import NotEqual
 from blogdit.csp import Instance
 from blogdit.energy import energy, violation_scores
@@ -58,12 +68,13 @@ def test_variables_outside_the_block_are_bit_identical(kind, layout):
     batch, config = batches()[layout], CONFIGS[kind]
     model, context, logits = start(batch)
     logits = logits * math.pi + 1e-30  # bits that rounding would lose
+    before = assigned(logits, batch) if config.kernel == "gumbel" else logits
     for seed in range(5):
         block = (torch.rand(logits.shape[:2], generator=generator(seed)) < 0.5) & batch.free
         for half in (False, True):
             with torch.autocast("cpu", torch.bfloat16, enabled=half):
                 step = reverse_step(model, context, batch, logits, block, config, noise(seed))
-            assert torch.equal(step.logits[~block], logits[~block])
+            assert torch.equal(step.logits[~block], before[~block])
             assert torch.equal(step.corrupted[~block], logits[~block])
             assert (step.logits[block] != logits[block]).all()
             assert step.logits.dtype == torch.float32
@@ -396,6 +407,24 @@ def test_gumbel_steps_sample_the_softmax_of_the_means():
     end = unroll(network, None, batch, torch.zeros_like(mean), progress, config, selector, noise(1))
     assert not end.entropy.any()
     assert not end.noise_matching.any()
+
+
+def test_direct_updates_see_and_keep_assignments():
+    """Whatever the logits are: the network sees the likeliest value of each variable alone, also in the block, and what
+    is outside the block stays exactly that."""
+    batch = collate([Instance(np.array([2, 3, 3]))])
+    logits = torch.tensor([[[0.2, 0.1, 9.0], [-3.0, -4.0, -2.9], [1.0, 0.0, 0.0]]])  # the first has no third value
+    hard = torch.tensor([[[1.0, -1.0, -1.0], [-1.0, -1.0, 1.0], [1.0, -1.0, -1.0]]]) * GIVEN_LOGIT
+    seen = []
+
+    def network(logits, block, context):
+        seen.append(logits)
+        return torch.zeros_like(logits), torch.zeros_like(logits)
+
+    config = ChainConfig(kernel="gumbel", hide_block=False)
+    step = reverse_step(network, None, batch, logits, torch.tensor([[False, True, False]]), config, noise(0))
+    torch.testing.assert_close(seen[0], hard)
+    torch.testing.assert_close(step.logits[:, [0, 2]], hard[:, [0, 2]])
 
 
 def test_the_kernel_is_checked():

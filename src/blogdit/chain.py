@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from blogdit.batch import Batch
-from blogdit.blocks import Schedule, Selector
+from blogdit.blocks import Schedule, Selector, decode
 from blogdit.network import Context
 from blogdit.noise import Noise
 
@@ -33,8 +33,9 @@ class ChainConfig:
     sigma: float = 4.0  # of the forward kernel N(Z_{t-1}, sigma^2) on the block
     hide_block: bool = True  # the denoiser sees fresh noise in the block; False: the block's current logits
     prior_bias: tuple[float, ...] = ()  # added to the prior's logits, value by value
-    # "gaussian" is the diffusion chain. "gumbel" updates assignments directly, as ConsFormer does: the new logits are
-    # the network's, with Gumbel noise, so that the likeliest value is a sample; it has no variance and no loss terms.
+    # "gaussian" is the diffusion chain. "gumbel" updates assignments directly, as ConsFormer does: the network sees one
+    # value for each variable, and its logits with Gumbel noise are the new ones of the block, so that the likeliest
+    # value is a sample; there is no variance, and there are no loss terms.
     kernel: Literal["gaussian", "gumbel"] = "gaussian"
     schedule: Schedule = field(default_factory=Schedule)
 
@@ -69,6 +70,12 @@ def clamp_givens(logits: Tensor, batch: Batch) -> Tensor:
     return torch.where(batch.given[..., None], clamped, logits)
 
 
+def assigned(logits: Tensor, batch: Batch) -> Tensor:
+    """Logits of the likeliest value of each variable and of no other, as if it were given."""
+    likeliest = torch.arange(batch.values, device=logits.device) == decode(logits, batch)[..., None]
+    return torch.where(likeliest, GIVEN_LOGIT, -GIVEN_LOGIT)
+
+
 def prior(batch: Batch, config: ChainConfig, noise: Noise) -> Tensor:
     """Z_T ~ N(0, s^2 I), with the given variables clamped."""
     return clamp_givens(_fresh(batch, config, noise), batch)
@@ -85,6 +92,8 @@ def reverse_step(
 ) -> Transition:
     """Sample Z_{t-1} ~ q(. | Z_t, m_t). Only variables of the block change."""
     inside = block[..., None]
+    if config.kernel == "gumbel":
+        logits = assigned(logits, batch)
     corrupted = torch.where(inside, _fresh(batch, config, noise), logits) if config.hide_block else logits
     mean, log_variance = denoiser(corrupted, block, context)
     if config.kernel == "gumbel":
