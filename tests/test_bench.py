@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
@@ -402,6 +403,35 @@ def test_each_chain_of_blogdit_is_a_run_of_its_own():
     runs = make("blogdit", {}).solve_runs(many, Budget(steps=4), seed=1, runs=3)
     assert [[result.instance for result in row] for row in runs] == [[one] * 3 for one in many]
     assert all(result.steps == 4 for row in runs for result in row)
+
+
+def test_the_best_state_of_a_chain_is_the_lowest_of_its_steps():
+    """Compared with a list of all states; also for puzzles, which leave one after the other as they are solved."""
+    for problem, settings in (("maxcut", {"vertices": 12}), ("sudoku", {"box": 2, "min_givens": 4, "max_givens": 8})):
+        many = generate(problem, 3, seed=3, **settings)
+        seen = defaultdict(list)
+
+        def list_all(crew, stepped, seen=seen):
+            states = crew.batch.per_instance(stepped.values).numpy()
+            for place, job in enumerate(crew.jobs):
+                for chain in range(crew.batch.chains):
+                    seen[job.index, chain].append(job.instance.verify(states[chain, place, : job.instance.size]))
+
+        solver = make("blogdit", {})._solver(many[0], Budget(steps=6, chains=3), 1, polish=False)
+        solver.watch = list_all
+        list(solver.results(many))
+        solver.watch = None
+        runs = own.best_of_chains(solver, many)
+        assert len(seen) == 9
+        for (index, chain), verdicts in seen.items():
+            worths = [(v.objective or 0.0) - 100 * v.violated for v in [*verdicts, runs[index][chain].verdict]]
+            assert worths[-1] == max(worths)
+
+
+def test_chains_that_took_no_step_have_what_was_given():
+    many = generate("maxcut", 2, seed=3, vertices=12)
+    runs = make("blogdit", {}).solve_runs(many, Budget(seconds=0.0), seed=1, runs=3)
+    assert [[list(result.values) for result in row] for row in runs] == [[list(one.given_values)] * 3 for one in many]
 
 
 def test_models_are_named_by_system(tmp_path):

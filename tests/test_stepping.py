@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from blogdit.bench.own import LowestStates
 from blogdit.blocks import Schedule
 from blogdit.crew import Job
 from blogdit.problems import generate
@@ -82,17 +83,19 @@ def test_answers_do_not_depend_on_when_the_host_looks(sudoku4, puzzles, every):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("block", ["random", "margin", "critical", "related", "all"])
 def test_replayed_steps_equal_launched_ones(sudoku4, puzzles, block):
-    """The state of a crew after a recorded step and after the same step launched kernel by kernel, bit for bit."""
+    """The state of a crew after a recorded step and after the same step launched kernel by kernel, bit for bit; and
+    what somebody who watches every step has seen."""
     for model, instances in ((sudoku4, puzzles[:7]), (random_model(), generate("maxcut", 3, seed=5, vertices=20))):
         states = []
         for records in (True, False):
             solver = Solver(model, SolveOptions(steps=20, chains=2, block=block), "cuda")
+            solver.watch = lowest = LowestStates()
             crew = solver._enter([Job(place, one) for place, one in enumerate(instances)])
             stepper = solver._stepper(crew)
             stepper.records = records
             stepper.advance(9)
             assert (stepper.graph is not None) == records
-            states.append([tensor.cpu() for tensor in crew.state()])
+            states.append([tensor.cpu() for tensor in (*crew.state(), *lowest.crews[0][1:])])
         assert all(torch.equal(one, other) for one, other in zip(*states, strict=True))
 
 

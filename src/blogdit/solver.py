@@ -30,7 +30,7 @@ from blogdit.polish import can_polish, polish
 from blogdit.result import Result
 from blogdit.search import search
 from blogdit.solving import Finished, SolveOptions, Step
-from blogdit.stepping import Stepped, Stepper
+from blogdit.stepping import Stepped, Stepper, Watch
 from blogdit.walk import table_size
 
 # Values of all variables and chains on the device at a time, where no batch size is given: enough to keep it busy,
@@ -60,6 +60,7 @@ class Solver:
         self.look_every = LOOK_EVERY[self.device.type]
         self._records = self.device.type == "cuda"  # steps as a CUDA graph, unless that fails
         self.on_step: Callable[[], None] | None = None
+        self.watch: Watch | None = None  # sees every step, on the device
         self.stopping = False
         self.steps_done = 0  # of all instances together
         self.crew: Crew | None = None
@@ -252,7 +253,8 @@ class Solver:
         if self.stepper is not None and self.stepper.crew is crew:
             return self.stepper
         denoise = self.denoise or fastest(self.model.denoiser, crew.context)
-        self.stepper = Stepper(crew, denoise, self.model.chain, self.options, self._follows_budget, self._records)
+        follows, records, chain = self._follows_budget, self._records, self.model.chain
+        self.stepper = Stepper(crew, denoise, chain, self.options, follows, records, self.watch)
         return self.stepper
 
     def _take_steps(self, crew: Crew) -> list[Step]:

@@ -7,7 +7,7 @@ the first step of a crew launch by launch, records the second, and replays it fr
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -88,6 +88,10 @@ def count_steps(crew: Crew, total: Tensor, cycle: int, reheats: bool = True) -> 
     crew.chain_best = torch.where(stuck, total, crew.chain_best)
 
 
+# Looks at every step on the device. A GPU may record and replay it, so it keeps what it finds in the same tensors.
+Watch = Callable[[Crew, Stepped], None]
+
+
 class Stepper:
     """Takes the steps of one crew, as long as nobody joins or leaves."""
 
@@ -99,8 +103,9 @@ class Stepper:
         options: SolveOptions,
         follows_budget: bool,
         records: bool,
+        watch: Watch | None = None,
     ):
-        self.crew, self.denoise, self.chain, self.options = crew, denoise, chain, options
+        self.crew, self.denoise, self.chain, self.options, self.watch = crew, denoise, chain, options, watch
         device = crew.batch.device
         self.spent = torch.zeros(crew.batch.size, device=device) if follows_budget else None
         self.records = records and device.type == "cuda"
@@ -126,14 +131,20 @@ class Stepper:
         """A single step, launch by launch, and what it did."""
         if self.spent is not None and spent is not None:
             self.spent.copy_(torch.tensor(spent))
-        return take_step(self.crew, self.denoise, self.chain, self.options, self.spent)
+        return self._step()
+
+    def _step(self) -> Stepped:
+        stepped = take_step(self.crew, self.denoise, self.chain, self.options, self.spent)
+        if self.watch is not None:
+            self.watch(self.crew, stepped)
+        return stepped
 
     def _record(self) -> None:
         """Record a step that reads the crew's tensors and writes its results back into them."""
         crew, before = self.crew, self.crew.state()
 
         def work() -> None:
-            take_step(crew, self.denoise, self.chain, self.options, self.spent)
+            self._step()
             for old, new in zip(before, crew.state(), strict=True):
                 old.copy_(new)
 

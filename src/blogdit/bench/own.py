@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from blogdit.api import WEIGHTS, bundled_models, load, solver_for
 from blogdit.baselines import Budget, System, system, systems
@@ -19,11 +20,11 @@ from blogdit.checkpoint import Model
 from blogdit.constraints import IntArray
 from blogdit.crew import Crew, Job, Shape, shape_of
 from blogdit.csp import Instance
-from blogdit.energy import discrete_energy
 from blogdit.errors import InputError
 from blogdit.inference import fastest
 from blogdit.result import Result
 from blogdit.solver import Solver
+from blogdit.stepping import Stepped
 
 VARIANT_WEIGHTS = WEIGHTS / "variants"
 Models = Mapping[tuple[str, str], Path]  # (system, problem) -> file
@@ -181,30 +182,42 @@ def _groups(instances: Sequence[Instance], budget: Budget) -> Iterable[tuple[lis
         yield places, replace(budget, seconds=part)
 
 
+class LowestStates:
+    """The state with the lowest energy of every chain, of all crews of a solver; kept on the device."""
+
+    def __init__(self) -> None:
+        self.crews: list[tuple[Crew, Tensor, Tensor]] = []  # energies (chains, B) and states (chains, B, N)
+
+    def __call__(self, crew: Crew, stepped: Stepped) -> None:
+        values = crew.batch.per_instance(stepped.values)
+        if not self.crews or self.crews[-1][0] is not crew:
+            self.crews.append((crew, torch.full_like(stepped.energy, torch.inf), values.clone()))
+        _, energies, states = self.crews[-1]
+        states.copy_(torch.where((stepped.energy < energies)[..., None], values, states))
+        energies.copy_(torch.minimum(energies, stepped.energy))
+
+    def of(self, index: int) -> list[IntArray]:
+        """Of each chain of an instance; none, if it took no step."""
+        found = [
+            (energies[:, place].cpu(), states[:, place, : job.instance.size].cpu().numpy())
+            for crew, energies, states in self.crews
+            for place, job in enumerate(crew.jobs)
+            if job.index == index
+        ]
+        lowest = torch.stack([energies for energies, _ in found]).argmin(0).tolist() if found else []
+        return [found[part][1][chain] for chain, part in enumerate(lowest)]
+
+
 def best_of_chains(solver: Solver, instances: Sequence[Instance]) -> list[list[Result]]:
     """The state with the lowest energy of every chain."""
-    clock = Clock(None)
-    chains = solver.options.chains
-    lowest = torch.full((len(instances), chains), float("inf"), dtype=torch.float64)
-    states: list[list[IntArray]] = [[one.given_values] * chains for one in instances]
-
-    def watch() -> None:
-        crew = solver.crew
-        assert crew is not None
-        values = decode(crew.logits, crew.batch)
-        total = discrete_energy(values, crew.batch)[0].view(chains, -1).cpu()
-        by_instance = crew.batch.per_instance(values).cpu().numpy()
-        for place, job in enumerate(crew.jobs):
-            if job.answered:
-                continue
-            for chain in (total[:, place] < lowest[job.index]).nonzero()[:, 0].tolist():
-                lowest[job.index, chain] = total[chain, place]
-                states[job.index][chain] = by_instance[chain, place, : job.instance.size].copy()
-
-    solver.on_step, solver.look_every = watch, 1
+    clock, lowest, options = Clock(None), LowestStates(), solver.options
+    solver.watch = lowest
     steps = {index: result.steps for index, result in solver.results(instances)}
     return [
-        [Result(one, values, steps.get(place, 0), clock.spent, solver.options.seed) for values in states[place]]
+        [
+            Result(one, values, steps.get(place, 0), clock.spent, options.seed)
+            for values in lowest.of(place) or [one.given_values] * options.chains
+        ]
         for place, one in enumerate(instances)
     ]
 
