@@ -180,9 +180,20 @@ def test_what_was_there_before_the_local_search_has_a_row():
     assert lines[2].startswith("| first | **0.667** [")
     assert lines[3].startswith("| first, before the local search | 8.67 [")
     assert lines[4].startswith("| second | 0 [")
-    solved = record("solved", "first", "0", None)  # a case without an objective has nothing to search for
-    raw = [one for one in with_raw([*records, solved]) if one["system"] != "first"]
-    assert {one["case"] for one in raw} == {"gaps"}
+
+
+def test_without_an_objective_the_row_before_the_search_counts_what_was_valid_then():
+    """Solved at once, repaired, and neither; a system that has repaired nothing has no such row."""
+    repaired = [(True, None), (True, 2), (False, 3)]
+    records = [
+        {**record("solved", "first", str(i), None, valid=valid), "raw_violated": raw}
+        for i, (valid, raw) in enumerate(repaired)
+    ]
+    others = [{**record("solved", "second", "0", None), "raw_violated": None}, record("solved", "third", "0", None)]
+    raw = with_raw([*records, *others])[len(records) + len(others) :]
+    assert [(one["system"], one["verdict"]) for one in raw] == [
+        ("first, before the local search", verdict) for verdict in ("valid", "invalid", "invalid")
+    ]
 
 
 def test_budgets_are_those_of_the_records():

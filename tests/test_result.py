@@ -32,6 +32,7 @@ def test_status_with_objective():
         "objective": 2,
         "raw_objective": 1,
         "violations": 0,
+        "raw_violations": None,
         "values": [0, 1, 0],
         "steps": 7,
         "seconds": 0.5,

@@ -52,8 +52,8 @@ def test_json_gives_a_record_per_instance(solve, tmp_path, lines):
     instances = {instance.name: instance for instance in formats.read(path)}
     for record in found:
         assert list(record) == [
-            "instance", "problem", "status", "objective", "raw_objective", "violations", "values", "steps", "seconds",
-            "seed", "model",
+            "instance", "problem", "status", "objective", "raw_objective", "violations", "raw_violations", "values",
+            "steps", "seconds", "seed", "model",
         ]  # fmt: skip
         assert (record["status"], record["violations"], record["seed"]) == ("solved", 0, 7)
         assert instances[record["instance"]].verify(sudoku.parse(record["values"]) - 1).satisfied

@@ -157,3 +157,47 @@ def test_the_total_time_serves_all_instances(clock):
     found = list(clock.solver(time_limit=1.0, total_time=6.0).results(cuts))
     assert sorted(index for index, _ in found) == [0, 1, 2, 3, 4]
     assert all(result.steps > 0 for _, result in found)
+
+
+# -- without an objective ------------------------------------------------------------------------------------------
+
+
+def test_what_chains_leave_violated_is_repaired(model):
+    """Graphs with a hidden colouring and a network that knows nothing: the search finds colourings, and what the chains
+    had is told. Without it nothing is told."""
+    graphs = generate("coloring", 3, seed=1, vertices=40, colors=4, p_min=0.15, p_max=0.15, planted=True)
+    repaired = [result for _, result in sorted(Solver(model, SolveOptions(steps=2)).results(graphs))]
+    plain = [result for _, result in sorted(Solver(model, SolveOptions(steps=2, polish=False)).results(graphs))]
+    assert [result.status for result in repaired] == ["solved"] * 3
+    assert [result.raw_violations for result in repaired] == [result.verdict.violated for result in plain]
+    assert all(result.verdict.violated > 0 and result.raw_violations is None for result in plain)
+    assert [result.steps for result in repaired] == [2, 2, 2]
+
+
+def test_a_repair_never_makes_an_answer_worse(model, monkeypatch):
+    (graph,) = generate("coloring", 1, seed=1, vertices=40, colors=4, p_min=0.15, p_max=0.15)
+    monkeypatch.setattr(module, "repair", lambda *arguments: torch.zeros(1, 64, dtype=torch.long))  # all of one colour
+    (result,) = (result for _, result in Solver(model, SolveOptions(steps=5)).results([graph]))
+    assert result.verdict.violated == result.raw_violations < len(graph.constraints[0])
+
+
+def test_a_repair_has_the_second_half_of_the_time(model, monkeypatch):
+    """A Sudoku, whose constraints are not on pairs, is sampled to the end."""
+    (graph,) = generate("coloring", 1, seed=1, vertices=100, colors=3, p_min=0.3, p_max=0.3)  # has no colouring
+    (puzzle,) = generate("sudoku", 1, seed=1)
+    solver = Solver(model, SolveOptions(time_limit=8.0, schedule="budget"))
+    assert solver._spent(Job(0, graph, entered=0.0), 2.0) == pytest.approx(0.5)
+    assert solver._spent(Job(0, puzzle, entered=0.0), 2.0) == pytest.approx(0.25)
+    asked = []
+
+    def record_time(instances, starts, width, deadline, stopped, all_the_time):
+        asked.append((deadline, all_the_time))
+        return starts[0]
+
+    monkeypatch.setattr(module, "repair", record_time)
+    for options in (SolveOptions(time_limit=8.0), SolveOptions(time_limit=8.0, steps=3), SolveOptions(steps=3)):
+        solver = Solver(model, options)
+        crew = solver._enter([Job(0, graph)])
+        list(solver._finish(crew, [0], done=True))
+        end = crew.jobs[0].entered + (options.time_limit or np.inf)
+        assert asked.pop() == (end, options.steps is None)

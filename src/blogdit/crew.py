@@ -26,6 +26,7 @@ from blogdit.csp import Instance
 from blogdit.denoiser import CodeBank
 from blogdit.network import Context
 from blogdit.noise import StreamNoise
+from blogdit.repair import can_repair
 from blogdit.walk import can_walk
 
 TOLERANCE = 1e-6  # energies closer than this are equal: sums of real weights depend on the order of addition
@@ -55,6 +56,11 @@ class Job:
     def walks(self) -> bool:
         """Whether a walk can follow its last step."""
         return can_walk(self.instance, self.shape[0])
+
+    @cached_property
+    def repairs(self) -> bool:
+        """Whether violated pairs can be repaired after its last step."""
+        return can_repair(self.instance, self.shape[0])
 
 
 def instance_key(instance: Instance, seed: int) -> int:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from blogdit.walk import Terms, Walk
 
 NEVER = 1 << 30  # what a value costs that a variable cannot take
+CLOSED = 6, 10  # of ten variables in violated pairs six: for so many moves `repair` closes a value that was left
 Int32 = npt.NDArray[np.int32]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blogdit.constraints import Conflict, FloatArray, IntArray, NotEqual
-from blogdit.csp import Instance
+from blogdit.csp import Instance, Objective
 
 NOTHING = 1e-9  # a gain that is a rounding error
 
@@ -28,8 +28,7 @@ class Pairs:
     """Energy terms on pairs, listed by variable: those of i are rows starts[i]:starts[i + 1]."""
 
     def __init__(self, instance: Instance):
-        objective = instance.objective
-        assert objective is not None
+        objective = instance.objective or Objective("minimize")
         sign = 1.0 if objective.sense == "minimize" else -1.0
         gains = np.zeros(instance.size)  # the most a variable can earn or lose through the objective
         np.add.at(gains, objective.unary[:, 0], np.abs(objective.unary_weights))

@@ -30,6 +30,7 @@ class Result:
     seed: int = 0
     model: str | None = None
     raw_objective: float | None = None  # before any polish, if that ran
+    raw_violations: int | None = None  # the same, where there is no objective
     verdict: Verdict = field(init=False)
 
     def __post_init__(self) -> None:
@@ -57,6 +58,7 @@ class Result:
             "objective": _plain(self.objective),
             "raw_objective": _plain(self.raw_objective),
             "violations": self.verdict.violated,
+            "raw_violations": self.raw_violations,
             "values": self.values.tolist(),
             "steps": self.steps,
             "seconds": round(self.seconds, 6),

@@ -27,6 +27,7 @@ from blogdit.csp import Instance
 from blogdit.errors import InputError
 from blogdit.inference import fastest, inference_copy
 from blogdit.polish import can_polish, polish
+from blogdit.repair import repair
 from blogdit.result import Result
 from blogdit.search import search
 from blogdit.solving import Finished, SolveOptions, Step
@@ -214,7 +215,8 @@ class Solver:
         """The results of instances. Who is asked to stop does not search on: an answer that lacks it is incomplete."""
         deadline = self._deadline([crew.jobs[place] for place in places])
         searching = self._searching(crew, places)
-        walked = self._walk(crew, searching, deadline)
+        walked = self._repair(crew, [p for p in searching if crew.jobs[p].repairs], deadline)
+        walked |= self._walk(crew, [p for p in searching if crew.jobs[p].walks], deadline)
         for place in places:
             job = crew.jobs[place]
             job.answered = True
@@ -310,7 +312,7 @@ class Solver:
 
     def _sampling_share(self, job: Job) -> float:
         """Of a time limit, what is left to the chains: the search at the end gets the rest."""
-        return 1 - SEARCH_SHARE if self.options.polish and job.walks else 1.0
+        return 1 - SEARCH_SHARE if self.options.polish and (job.walks or job.repairs) else 1.0
 
     def _reserve(self, job: Job) -> float:
         """Of the total time, what the search after the last step needs: after a number of steps, little."""
@@ -346,8 +348,34 @@ class Solver:
 
     def _searching(self, crew: Crew, places: list[int]) -> list[int]:
         """Those for which a local search follows: it can, it was asked for, and the goal is not yet reached."""
-        reached = crew.reached.tolist()
-        return [p for p in places if self.options.polish and crew.jobs[p].walks and not reached[p]]
+        reached, jobs = crew.reached.tolist(), crew.jobs
+        return [p for p in places if self.options.polish and (jobs[p].walks or jobs[p].repairs) and not reached[p]]
+
+    def _repair(self, crew: Crew, places: list[int], deadline: float) -> dict[int, IntArray]:
+        """Tabu search on what is violated, from the best states; on a GPU also from where the chains are."""
+        if not places or self.stopping:
+            return {}
+        index = torch.tensor(places, device=self.device)
+        starts = crew.best_values[None, index]
+        if self.device.type == "cuda":
+            starts = torch.cat([starts, crew.batch.per_instance(decode(crew.logits, crew.batch))[:, index]])
+        instances = [crew.jobs[place].instance for place in places]
+        try:
+            found = repair(
+                instances, starts, crew.batch.values, deadline, lambda: self.stopping, self._goes_on(deadline)
+            )
+        except torch.cuda.OutOfMemoryError:
+            torch.cuda.empty_cache()
+            return {}
+        return self._rows(crew, places, found)
+
+    def _goes_on(self, deadline: float) -> bool:
+        """Whether a search may take all the time: not if it is not time that ended the sampling."""
+        return self.options.steps is None and deadline < math.inf
+
+    def _rows(self, crew: Crew, places: list[int], found: Tensor) -> dict[int, IntArray]:
+        rows = zip(places, found.cpu().numpy(), strict=True)
+        return {place: row[: crew.jobs[place].instance.size] for place, row in rows}
 
     def _walk(self, crew: Crew, places: list[int], deadline: float) -> dict[int, IntArray]:
         """A walk from where the chains of instances are and from the best they have seen, in most of the time left."""
@@ -366,15 +394,14 @@ class Solver:
                 start[: one.size] = torch.tensor(answer)
             starts = torch.cat([starts, greedy])
         end = now + WALK_SHARE * (deadline - now)
-        goes_on = self.options.steps is None and deadline < math.inf  # else it is not time that ended the sampling
+        goes_on = self._goes_on(deadline)
         enough = None if self.options.target is None and not self.options.first_feasible else self._enough
         try:
             found = search(instances, starts, crew.batch.values, end, lambda: self.stopping, goes_on, enough)
         except torch.cuda.OutOfMemoryError:  # then descent alone has to do
             torch.cuda.empty_cache()
             return {}
-        rows = zip(places, instances, found.cpu().numpy(), strict=True)
-        return {place: row[: one.size] for place, one, row in rows}
+        return self._rows(crew, places, found)
 
     def _enough(self, instances: Sequence[Instance], states: Tensor) -> bool:
         """Whether all of these answers are what was asked for, so that a search may end."""
@@ -386,18 +413,22 @@ class Solver:
         return True
 
     def _result(self, crew: Crew, place: int, walked: IntArray | None = None, deadline: float = math.inf) -> Result:
-        """The best answer of an instance, checked; with an objective, polished if that was asked for."""
+        """The best answer of an instance, checked; repaired or, with an objective, polished if that was asked for."""
         job = crew.jobs[place]
         instance, goal = job.instance, job.instance.objective
         steps = int(crew.steps[place])
         closest, valid = (t[place, : instance.size].cpu().numpy() for t in (crew.best_values, crew.best_valid))
 
-        def result(values: IntArray, raw_objective: float | None = None) -> Result:
+        def result(values: IntArray, raw_objective: float | None = None, raw_violations: int | None = None) -> Result:
             seconds, seed = time.monotonic() - job.entered, self.options.seed
-            return Result(instance, values, steps, seconds, seed, self.model.name, raw_objective)
+            return Result(instance, values, steps, seconds, seed, self.model.name, raw_objective, raw_violations)
 
         if goal is None:
-            return result(closest)
+            if walked is None:
+                return result(closest)
+            before = instance.verify(closest).violated
+            found = [result(values, raw_violations=before) for values in (closest, walked)]
+            return min(found, key=lambda one: one.verdict.violated)
         raw = result(valid)
         if not (self.options.polish and can_polish(instance)):
             return raw if raw.verdict.satisfied else result(closest)

@@ -48,8 +48,7 @@ class Terms(NamedTuple):
 def table_size(instance: Instance, variables: int) -> int:
     """Entries of the table of neighbours of an instance padded to `variables`."""
     goal = instance.objective
-    assert goal is not None
-    ends = [goal.differ[:, :2], goal.pairwise[:, :2]]
+    ends = [] if goal is None else [goal.differ[:, :2], goal.pairwise[:, :2]]
     ends += [group.pairs for group in instance.constraints if isinstance(group, NotEqual | Conflict)]
     degree = np.bincount(np.concatenate([pair.reshape(-1) for pair in ends]), minlength=1).max()
     return variables * max(int(degree), 1)

@@ -1,6 +1,7 @@
 """Many moves of `walk.Walk` in one launch: a program stays with its row, whose state it finds in the first-level cache.
 
-Every number is that of `Walk.move`. Programs share nothing, threads of a program wait for each other twice a move:
+Every number is that of `Walk.move` or, if it `repairs`, of `repair.Repair`: then variables of violated pairs move, and
+values are closed instead of variables. Programs share nothing, threads of a program wait for each other twice a move:
 before they change what all have read, and before they read what others have changed.
 """
 
@@ -21,6 +22,8 @@ CELLS = 2048  # (variable, value) pairs that a program looks at in one go
 NEIGHBOURS = 64
 WARPS = 8
 NEVER: tl.constexpr = tl.constexpr(flips.NEVER)
+CLOSED: tl.constexpr = tl.constexpr(flips.CLOSED[0])
+OF: tl.constexpr = tl.constexpr(flips.CLOSED[1])
 
 
 @triton.jit
@@ -32,22 +35,31 @@ def order_of(cell, key):
 @triton.jit
 def _best_cell(
     costs_ptr, x_ptr, rest_ptr, variables, taken, below, key, nudge,
-    width: tl.constexpr, values: tl.constexpr, tile: tl.constexpr,
+    width: tl.constexpr, values: tl.constexpr, tile: tl.constexpr, repairs: tl.constexpr,
 ):  # fmt: skip
-    """The lowest score in the upper half of 64 bits, its cell (variable * width + value) in the lower half."""
+    """The lowest score in the upper half of 64 bits, its cell (variable * width + value) in the lower half; and if it
+    repairs, how many variables are in violated pairs."""
     k = tl.arange(0, values)[None, :]
     lowest = tl.full((tile, values), 0x7FFFFFFFFFFFFFFF, tl.int64)
+    violated = tl.full((tile,), 0, tl.int32)
     for first in range(0, variables, tile):
         i = first + tl.arange(0, tile)
         cell, there = i[:, None] * width + k, (i < variables)[:, None] & (k < width)
         x = tl.load(x_ptr + i, mask=i < variables, other=0)[:, None]
-        rest = tl.load(rest_ptr + i, mask=i < variables, other=0)[:, None]
+        if repairs:
+            rest = tl.load(rest_ptr + cell, mask=there, other=0)
+        else:
+            rest = tl.load(rest_ptr + i, mask=i < variables, other=0)[:, None]
         costs = tl.load(costs_ptr + cell, mask=there, other=0)
-        change = costs - tl.sum(tl.where(k == x, costs, 0), 1)[:, None]
+        own = tl.sum(tl.where(k == x, costs, 0), 1)
+        change = costs - own[:, None]
         free = there & (k != x) & ((rest <= taken) | (change < below))
+        if repairs:
+            free = free & (own > 0)[:, None]
+            violated += (own > 0).to(tl.int32)
         score = tl.where(free, change + ((order_of(cell, key) * nudge) >> 16), NEVER)
         lowest = tl.minimum(lowest, (score.to(tl.int64) << 32) | cell)
-    return tl.min(lowest)
+    return tl.min(lowest), tl.sum(violated)
 
 
 @triton.jit
@@ -75,12 +87,12 @@ def _walk_kernel(
     other_ptr, own_ptr, theirs_ptr, weight_ptr, count_ptr,
     x_ptr, rest_ptr, costs_ptr, best_x_ptr, energy_ptr, best_ptr, salt_ptr, nudge_ptr, pause_ptr,
     taken, moves, variables, instances, depth,
-    width: tl.constexpr, values: tl.constexpr, tile: tl.constexpr, neighbours: tl.constexpr,
+    width: tl.constexpr, values: tl.constexpr, tile: tl.constexpr, neighbours: tl.constexpr, repairs: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     first = (row % instances) * variables
-    x_ptr, rest_ptr, best_x_ptr = x_ptr + row * variables, rest_ptr + row * variables, best_x_ptr + row * variables
-    costs_ptr += row * variables * width
+    x_ptr, best_x_ptr = x_ptr + row * variables, best_x_ptr + row * variables
+    costs_ptr, rest_ptr = costs_ptr + row * variables * width, rest_ptr + row * variables * (width if repairs else 1)
     energy, best = tl.load(energy_ptr + row), tl.load(best_ptr + row)
     salt = tl.load(salt_ptr + row).to(tl.uint32, bitcast=True)
     nudge, pause = tl.load(nudge_ptr + row), tl.load(pause_ptr + row)
@@ -88,7 +100,9 @@ def _walk_kernel(
         taken += 1
         key = mix(taken.to(tl.uint32) * 0x9E3779B1 + salt)
         below = tl.maximum(best - energy, -NEVER).to(tl.int32)
-        pick = _best_cell(costs_ptr, x_ptr, rest_ptr, variables, taken, below, key, nudge, width, values, tile)
+        pick, violated = _best_cell(
+            costs_ptr, x_ptr, rest_ptr, variables, taken, below, key, nudge, width, values, tile, repairs
+        )
         cell = (pick & 0xFFFFFFFF).to(tl.int32)
         if (pick >> 32) < NEVER // 2:
             variable, new = cell // width, cell % width
@@ -96,7 +110,11 @@ def _walk_kernel(
             energy += tl.load(costs_ptr + cell) - tl.load(costs_ptr + variable * width + old)
             tl.debug_barrier()
             tl.store(x_ptr + variable, new)
-            tl.store(rest_ptr + variable, taken + 1 + pause + ((key >> 16) % 10).to(tl.int32))
+            jitter = ((key >> 16) % 10).to(tl.int32)
+            if repairs:
+                tl.store(rest_ptr + variable * width + old, taken + 1 + CLOSED * violated // OF + jitter)
+            else:
+                tl.store(rest_ptr + variable, taken + 1 + pause + jitter)
             at = (first + variable) * depth
             degree = tl.load(count_ptr + first + variable)
             _update_costs(
@@ -113,14 +131,14 @@ def _walk_kernel(
     tl.store(best_ptr + row, best)
 
 
-def take_moves(walk: Walk, moves: int) -> None:
-    """As `moves` calls of walk.move()."""
+def take_moves(walk: Walk, moves: int, repairs: bool = False) -> None:
+    """As `moves` calls of walk.move(), or moves of a Repair."""
     values = triton.next_power_of_2(walk.width)
     tile = min(triton.next_power_of_2(walk.variables), max(1, CELLS // values))
     _walk_kernel[(len(walk.x),)](
         *walk.terms,
         walk.x, walk.rest, walk.costs, walk.best_x, walk.energy, walk.best, walk.salt, walk.nudge, walk.pause,
         walk.taken, moves, walk.variables, walk.size, walk.terms.other.shape[2],
-        width=walk.width, values=values, tile=tile, neighbours=NEIGHBOURS, num_warps=WARPS,
+        width=walk.width, values=values, tile=tile, neighbours=NEIGHBOURS, repairs=repairs, num_warps=WARPS,
     )  # fmt: skip
     walk.taken += moves

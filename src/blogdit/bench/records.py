@@ -20,7 +20,18 @@ Record = dict[str, Any]
 RECORDS, TABLE, SETTINGS, FIGURE, SHEET = "records.jsonl", "table.md", "settings.json", "figure.png", "records.csv"
 COLUMNS = (
     *("suite", "case", "system", "instance", "problem", "run", "verdict", "status", "objective", "raw_objective"),
-    *("violated", "best_known", "seconds", "steps", "seed", "call_seconds", "batch", "budget_seconds", "budget_steps"),
+    *(
+        "violated",
+        "raw_violated",
+        "best_known",
+        "seconds",
+        "steps",
+        "seed",
+        "call_seconds",
+        "batch",
+        "budget_seconds",
+        "budget_steps",
+    ),
     *("device", "workers", "jobs", "commit", "model"),
 )
 

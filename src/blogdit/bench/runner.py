@@ -255,6 +255,7 @@ def _result(result: Result) -> Record:
             for name in ("instance", "problem", "status", "objective", "raw_objective", "steps", "seed")
         },
         "violated": found["violations"],
+        "raw_violated": found["raw_violations"],
         "verdict": "valid" if result.verdict.satisfied else "invalid",
         "model": found["model"],
     }

@@ -50,15 +50,22 @@ def table(suite: Suite, entrants: Sequence[Entrant], records: Sequence[Record]) 
 
 def with_raw(records: Sequence[Record]) -> list[Record]:
     """The records, and for systems with a local search at the end also what they had before it, as another system."""
-    searched = {(r["system"], r["case"]) for r in records if r.get("raw_objective") is not None}
-    raw = []
-    for record in records:
-        if (record["system"], record["case"]) in searched:
-            found = record["raw_objective"]
-            verdict = record["verdict"] if found is not None else "invalid"
-            label = f"{record['system']}, before the local search"
-            raw.append({**record, "system": label, "objective": found, "verdict": verdict})
+    names = ("raw_objective", "raw_violated")
+    searched = {(r["system"], r["case"]) for r in records if any(r.get(name) is not None for name in names)}
+    raw = [
+        {**record, **_before_search(record), "system": f"{record['system']}, before the local search"}
+        for record in records
+        if (record["system"], record["case"]) in searched
+    ]
     return [*records, *raw]
+
+
+def _before_search(record: Record) -> Record:
+    """The verdict and the objective that an answer had then."""
+    if record["objective"] is None:  # nothing to optimise: what was valid at once was not searched
+        return {"verdict": "invalid" if record.get("raw_violated") else record["verdict"]}
+    found = record["raw_objective"]
+    return {"objective": found, "verdict": record["verdict"] if found is not None else "invalid"}
 
 
 def _select(records: Sequence[Record], case: Case, label: str) -> list[Record]:

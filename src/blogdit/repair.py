@@ -1,0 +1,182 @@
+"""The search after the last step where there is nothing to optimise: tabu search on violated pairs (colouring, ...).
+
+A move gives a variable of a violated pair the value that leaves fewest violated, and the value that it had is closed to
+it for a while: the longer, the more variables are in violated pairs. Chains move on their own until the time is over or
+nothing is violated.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from blogdit.constraints import Conflict, NotEqual
+from blogdit.csp import Instance
+from blogdit.flips import CLOSED, NEVER
+from blogdit.noise import mix, wrap
+from blogdit.runtime import runs_kernels
+from blogdit.walk import LARGEST, Walk, table_size
+
+ROUND = {"cpu": 64, "cuda": 1024}  # moves for each variable, unless they may take all the time
+MOST_MOVES, MOST_WORK = 20_000, 1 << 31  # then, on a CPU; and on a GPU, times (variable, value) pairs: seconds
+TOGETHER = 1 << 25  # entries of all tables of neighbours on the device
+
+Ints = npt.NDArray[np.intp]
+Int32 = npt.NDArray[np.int32]
+
+
+class Links(NamedTuple):
+    """The neighbours of a variable, and what it charges them."""
+
+    everyone: Ints
+    alike: Ints  # terms "both have the same value": neighbours, each once,
+    weights: Int32
+    own: Ints  # terms on values: the variable's own, the neighbour, its value
+    other: Ints
+    theirs: Ints
+    amounts: Int32
+
+
+def can_repair(instance: Instance, variables: int) -> bool:
+    """True if there is no objective, and constraints on two variables are all there is."""
+    pairs_only = all(isinstance(group, NotEqual | Conflict) for group in instance.constraints)
+    if instance.objective is not None or not pairs_only or not len(instance.constraints):
+        return False
+    return table_size(instance, variables) <= LARGEST
+
+
+def repair(
+    instances: Sequence[Instance],
+    values: Tensor,
+    width: int,
+    deadline: float = math.inf,
+    stopped: Callable[[], bool] = lambda: False,
+    all_the_time: bool = False,
+) -> Tensor:
+    """The state of each instance with fewest violated pairs that one of its chains comes across, (B, N); `values`
+    (chains, B, N) are the starts. A number of moves or, with `all_the_time`, until the deadline."""
+    began, variables = time.monotonic(), max(values.shape[2], 1)
+    device = values.device if runs_kernels(values.device) else torch.device("cpu")
+    moves = min(ROUND[device.type] * variables, MOST_WORK // (variables * width))
+    moves = moves if device.type == "cuda" else min(moves, MOST_MOVES)
+    some = max(TOGETHER // max(table_size(one, variables) for one in instances), 1)
+    found = []
+    for first in range(0, len(instances), some):
+        part = instances[first : first + some]
+        walk = Repair(part, values[:, first : first + some].to(device), width)
+        end = began + (deadline - began) * (first + len(part)) / len(instances)
+        walk.run(1 << 30 if all_the_time else moves, end, lambda walk=walk: stopped() or walk.solved())  # type: ignore[misc]
+        found.append(walk.lowest())
+    return torch.cat(found).to(values.device)
+
+
+class Repair(Walk):
+    """Chains that move variables of violated pairs only."""
+
+    def start(self, values: Tensor) -> None:
+        super().start(values)
+        self.rest = torch.zeros_like(self.costs)  # the move at which a variable may have a value again
+        self.links_of: dict[tuple[int, int], Links] = {}
+
+    def solved(self) -> bool:
+        """Whether every instance has a chain that has been where nothing is violated."""
+        return not self.best.view(self.chains, self.size).amin(0).any()
+
+    def lowest(self) -> Tensor:
+        """(B, N)"""
+        winner = self.best.view(self.chains, self.size).argmin(0)
+        states = self.best_x.view(self.chains, self.size, self.variables)
+        return states[winner, torch.arange(self.size, device=winner.device)].long()
+
+    def _kernel(self) -> Callable[[int], None]:
+        if runs_kernels(self.x.device):
+            from blogdit.walk_kernel import take_moves
+
+            return partial(take_moves, self, repairs=True)
+        return self._take_moves
+
+    def _take_moves(self, moves: int) -> None:
+        """On a CPU: of one row after the other, in numpy."""
+        numbers = torch.arange(self.taken + 1, self.taken + moves + 1).mul_(wrap(0x9E3779B1)).int()
+        keys = mix(numbers[:, None] + self.salt).numpy()  # (moves, rows)
+        for row in range(len(self.x)):
+            self._move_row(row, keys[:, row])
+        self.taken += moves
+
+    def _move_row(self, row: int, keys: Int32) -> None:
+        place, width, nudge = row % self.size, self.width, int(self.nudge[row])
+        x, best_x = self.x[row].numpy(), self.best_x[row].numpy()
+        costs = self.costs[row].view(-1, width).numpy()
+        rest, order = self.rest[row].view(-1, width).numpy(), self.order.view(-1, width).numpy()
+        flat, energy, best = costs.reshape(-1), int(self.energy[row]), int(self.best[row])
+        own = costs[np.arange(len(x)), x]
+        jitter = ((keys >> 16 & 0xFFFF) % 10).tolist()
+        for number, key in enumerate(keys):
+            taken = self.taken + 1 + number
+            violated = np.flatnonzero(own > 0)
+            if not len(violated):
+                break
+            change = costs[violated] - own[violated, None]  # (variables in violated pairs, width)
+            score = order[violated] ^ key
+            score *= 0x7FEB352D
+            score >>= 16
+            score &= 0xFFFF
+            score *= nudge
+            score >>= 16
+            score += change
+            score[(rest[violated] > taken) & (change >= best - energy)] = NEVER
+            score[np.arange(len(violated)), x[violated]] = NEVER
+            pick = int(score.argmin())
+            if score.flat[pick] >= NEVER // 2:
+                continue
+            variable, new = int(violated[pick // width]), pick % width
+            old = int(x[variable])
+            energy += int(change.flat[pick])
+            x[variable] = new
+            rest[variable, old] = taken + 1 + CLOSED[0] * len(violated) // CLOSED[1] + jitter[number]
+            links = self._links(place, variable)
+            self._charge(flat, links, old, new)
+            own[links.everyone] = flat[links.everyone * width + x[links.everyone]]
+            own[variable] = costs[variable, new]
+            if energy < best:
+                best = energy
+                best_x[:] = x
+        self.energy[row], self.best[row] = energy, best
+
+    def _links(self, place: int, variable: int) -> Links:
+        """Of a variable of an instance."""
+        if (place, variable) not in self.links_of:
+            count = int(self.terms.degree[place, variable])
+            other, own, theirs, weight = (t[place, variable, :count].numpy() for t in self.terms[:4])
+            same = own < 0
+            alike, index = np.unique(other[same].astype(np.intp), return_inverse=True)
+            weights = np.zeros(len(alike), np.int32)
+            np.add.at(weights, index, weight[same])
+            self.links_of[place, variable] = Links(
+                everyone=np.unique(other).astype(np.intp),
+                alike=alike,
+                weights=weights,
+                own=own[~same].astype(np.intp),
+                other=other[~same].astype(np.intp),
+                theirs=theirs[~same].astype(np.intp),
+                amounts=weight[~same],
+            )
+        return self.links_of[place, variable]
+
+    def _charge(self, costs: Int32, links: Links, old: int, new: int) -> None:
+        """Bring the costs of neighbours up to date."""
+        costs[links.alike * self.width + old] -= links.weights
+        costs[links.alike * self.width + new] += links.weights
+        if len(links.own):
+            for value, sign in ((old, -1), (new, 1)):
+                hit = links.own == value
+                cells = links.other[hit] * self.width + links.theirs[hit]
+                np.add.at(costs, cells, sign * links.amounts[hit])
