@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from blogdit import solver as module
+from blogdit import ending as module
 from blogdit.constraints import Linear, NotEqual
 from blogdit.crew import Job
 from blogdit.csp import Instance, Objective
 from blogdit.problems import generate
 from blogdit.solver import Solver
 from blogdit.solving import Finished, SolveOptions
-from helpers import random_model
+from helpers import TRIANGLE, random_model
 
 
 @pytest.fixture
@@ -121,11 +121,15 @@ def test_without_memory_for_a_walk_there_is_still_an_answer(model, monkeypatch):
     def full(*arguments):
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(module, "search", full)
+    for name in ("search", "repair"):
+        monkeypatch.setattr(module, name, full)
     (instance,) = generate("mis", 1, seed=0)
     (event,) = Solver(model, SolveOptions(steps=2)).events([instance])
     assert event.complete
     assert event.result.verdict.satisfied
+    (event,) = Solver(model, SolveOptions(steps=2)).events([TRIANGLE])
+    assert event.complete
+    assert event.result.verdict.violated == 1
 
 
 def test_a_target_ends_the_search(model):
@@ -135,8 +139,9 @@ def test_a_target_ends_the_search(model):
     ((_, result),) = solver.results([instance])
     assert result.objective >= 12
     assert time.monotonic() - began < 19
-    assert solver._enough([instance], torch.tensor(result.values)[None])
-    assert not solver._enough([instance], torch.zeros(1, instance.size, dtype=torch.long))
+    ending = module.Ending(solver._enter([Job(0, instance)]), solver.options, "")
+    assert ending.enough([instance], torch.tensor(result.values)[None])
+    assert not ending.enough([instance], torch.zeros(1, instance.size, dtype=torch.long))
 
 
 def test_who_cannot_walk_samples_all_the_time(clock):
@@ -147,8 +152,8 @@ def test_who_cannot_walk_samples_all_the_time(clock):
     walker, other_job = Job(0, cut), Job(1, other)
     assert walker.walks
     assert not other_job.walks
-    assert solver._sampling_share(walker) == 0.5
-    assert solver._sampling_share(other_job) == 1.0
+    assert module.sampling_share(walker, solver.options) == 0.5
+    assert module.sampling_share(other_job, solver.options) == 1.0
 
 
 def test_the_total_time_serves_all_instances(clock):

@@ -34,14 +34,14 @@ Int32 = npt.NDArray[np.int32]
 
 
 class Links(NamedTuple):
-    """The neighbours of a variable, and what it charges them."""
+    """The neighbours of a variable, and what it charges them. A cell is variable * width + value."""
 
     everyone: Ints
-    alike: Ints  # terms "both have the same value": neighbours, each once,
+    first: Ints  # their first cells
+    alike: Ints  # terms "both have the same value": first cells of the neighbours, each once,
     weights: Int32
-    own: Ints  # terms on values: the variable's own, the neighbour, its value
-    other: Ints
-    theirs: Ints
+    own: Ints  # terms on values: the variable's own, the neighbour's cell
+    cell: Ints
     amounts: Int32
 
 
@@ -117,7 +117,8 @@ class Repair(Walk):
         costs = self.costs[row].view(-1, width).numpy()
         rest, order = self.rest[row].view(-1, width).numpy(), self.order.view(-1, width).numpy()
         flat, energy, best = costs.reshape(-1), int(self.energy[row]), int(self.best[row])
-        own = costs[np.arange(len(x)), x]
+        everyone = np.arange(len(x))
+        own = costs[everyone, x]
         jitter = ((keys >> 16 & 0xFFFF) % 10).tolist()
         for number, key in enumerate(keys):
             taken = self.taken + 1 + number
@@ -133,7 +134,7 @@ class Repair(Walk):
             score >>= 16
             score += change
             score[(rest[violated] > taken) & (change >= best - energy)] = NEVER
-            score[np.arange(len(violated)), x[violated]] = NEVER
+            score[everyone[: len(violated)], x[violated]] = NEVER
             pick = int(score.argmin())
             if score.flat[pick] >= NEVER // 2:
                 continue
@@ -144,7 +145,7 @@ class Repair(Walk):
             rest[variable, old] = taken + 1 + CLOSED[0] * len(violated) // CLOSED[1] + jitter[number]
             links = self._links(place, variable)
             self._charge(flat, links, old, new)
-            own[links.everyone] = flat[links.everyone * width + x[links.everyone]]
+            own[links.everyone] = flat[links.first + x[links.everyone]]
             own[variable] = costs[variable, new]
             if energy < best:
                 best = energy
@@ -160,23 +161,23 @@ class Repair(Walk):
             alike, index = np.unique(other[same].astype(np.intp), return_inverse=True)
             weights = np.zeros(len(alike), np.int32)
             np.add.at(weights, index, weight[same])
+            everyone = np.unique(other).astype(np.intp)
             self.links_of[place, variable] = Links(
-                everyone=np.unique(other).astype(np.intp),
-                alike=alike,
+                everyone=everyone,
+                first=everyone * self.width,
+                alike=alike * self.width,
                 weights=weights,
                 own=own[~same].astype(np.intp),
-                other=other[~same].astype(np.intp),
-                theirs=theirs[~same].astype(np.intp),
+                cell=(other * self.width + theirs)[~same].astype(np.intp),
                 amounts=weight[~same],
             )
         return self.links_of[place, variable]
 
     def _charge(self, costs: Int32, links: Links, old: int, new: int) -> None:
         """Bring the costs of neighbours up to date."""
-        costs[links.alike * self.width + old] -= links.weights
-        costs[links.alike * self.width + new] += links.weights
+        costs[links.alike + old] -= links.weights
+        costs[links.alike + new] += links.weights
         if len(links.own):
             for value, sign in ((old, -1), (new, 1)):
                 hit = links.own == value
-                cells = links.other[hit] * self.width + links.theirs[hit]
-                np.add.at(costs, cells, sign * links.amounts[hit])
+                np.add.at(costs, links.cell[hit], sign * links.amounts[hit])

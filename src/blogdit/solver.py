@@ -8,10 +8,9 @@ and on the instance alone, so its answer does not depend on its company.
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -21,27 +20,19 @@ from torch import Tensor
 from blogdit.blocks import decode
 from blogdit.chain import DenoiserCall
 from blogdit.checkpoint import Model
-from blogdit.constraints import IntArray
-from blogdit.crew import TOLERANCE, Crew, Job, Shape
+from blogdit.crew import Crew, Job, Shape
 from blogdit.csp import Instance
+from blogdit.ending import Ending, goal_of, sampling_share
 from blogdit.errors import InputError
 from blogdit.inference import fastest, inference_copy
-from blogdit.polish import can_polish, polish
-from blogdit.repair import repair
 from blogdit.result import Result
-from blogdit.search import search
 from blogdit.solving import Finished, SolveOptions, Step
 from blogdit.stepping import Stepped, Stepper, Watch
-from blogdit.walk import table_size
 
 # Values of all variables and chains on the device at a time, where no batch size is given: enough to keep it busy,
 # few enough that a step stays short.
 PLACES = {"cpu": 1 << 14, "cuda": 1 << 20}
 MOST_PLACES = 1024  # instances
-SEARCH_SHARE = 0.5  # of a time limit, for the search after the last step
-WALK_SHARE = 0.8  # of what the search has; the rest is for descent
-# Entries of the table of neighbours of an instance that the search also begins from nothing, and its share of the time.
-LARGEST_GREEDY, GREEDY_SHARE = 1 << 18, 0.1
 LOOK_EVERY = {"cpu": 1, "cuda": 16}  # steps; a look at the device makes it wait
 
 
@@ -188,18 +179,9 @@ class Solver:
 
     @torch.no_grad()
     def _enter(self, jobs: list[Job]) -> Crew:
-        goals = [self._goal(job.instance) for job in jobs]
+        goals = [goal_of(job.instance, self.options) for job in jobs]
         crew = Crew.enter(jobs, self.model, self.options.chains, self.options.seed, self.device, goals)
         return self._prepare(crew)
-
-    def _goal(self, instance: Instance) -> float:
-        """The objective, in minimisation form, with which an instance may leave."""
-        if instance.objective is None or (self.options.target is None and not self.options.first_feasible):
-            return -math.inf
-        if self.options.first_feasible:
-            return sys.float_info.max
-        assert self.options.target is not None
-        return (1.0 if instance.objective.sense == "minimize" else -1.0) * self.options.target + TOLERANCE
 
     @torch.no_grad()
     def _prepare(self, crew: Crew) -> Crew:
@@ -214,13 +196,13 @@ class Solver:
     def _finish(self, crew: Crew, places: list[int], done: bool) -> Iterator[Finished]:
         """The results of instances. Who is asked to stop does not search on: an answer that lacks it is incomplete."""
         deadline = self._deadline([crew.jobs[place] for place in places])
-        searching = self._searching(crew, places)
-        walked = self._repair(crew, [p for p in searching if crew.jobs[p].repairs], deadline)
-        walked |= self._walk(crew, [p for p in searching if crew.jobs[p].walks], deadline)
+        ending = Ending(crew, self.options, self.model.name, deadline, lambda: self.stopping)
+        searching = ending.searching(places)
+        searched = ending.search(searching)
         for place in places:
             job = crew.jobs[place]
             job.answered = True
-            result = self._result(crew, place, walked.get(place), deadline)
+            result = ending.result(place, searched.get(place))
             self.steps_done -= job.steps - result.steps  # those after it was solved do not count
             yield Finished(job.index, result, complete=done and not (self.stopping and place in searching))
 
@@ -246,7 +228,7 @@ class Solver:
         """The share of an instance's time for sampling that is used up."""
         options, shares = self.options, [0.0]
         if options.time_limit:
-            shares.append((now - job.entered) / (options.time_limit * self._sampling_share(job)))
+            shares.append((now - job.entered) / (options.time_limit * sampling_share(job, self.options)))
         if options.total_time:
             shares.append((now - self.started) / (options.total_time - self._reserve(job)))
         return min(max(shares), 1.0)
@@ -286,7 +268,7 @@ class Solver:
         sure = batch.per_instance(chances)[0].cpu().numpy()
         shown = (stepped.block, before != stepped.values, stepped.values)
         inside, changed, now = (batch.per_instance(t)[0].cpu().numpy() for t in shown)
-        steps = []
+        steps, ending = [], Ending(crew, self.options, self.model.name)
         for place, job in enumerate(crew.jobs):
             if job.answered:
                 continue
@@ -303,21 +285,17 @@ class Solver:
                     violations=job.instance.verify(now[place, :n]).violated,
                     energy=float(total[0, place]),
                     confidence=float(sure[place, :n].mean()) if n else 1.0,
-                    result=self._result(crew, place) if better[place] else None,
+                    result=ending.result(place) if better[place] else None,
                 )
             )
         return steps
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
-    def _sampling_share(self, job: Job) -> float:
-        """Of a time limit, what is left to the chains: the search at the end gets the rest."""
-        return 1 - SEARCH_SHARE if self.options.polish and (job.walks or job.repairs) else 1.0
-
     def _reserve(self, job: Job) -> float:
         """Of the total time, what the search after the last step needs: after a number of steps, little."""
         total, limit = self.options.total_time or 0.0, self.options.time_limit
-        reserve = (1 - self._sampling_share(job)) * min(total, math.inf if limit is None else limit)
+        reserve = (1 - sampling_share(job, self.options)) * min(total, math.inf if limit is None else limit)
         return reserve if self.options.steps is None else 0.1 * reserve
 
     def out_of_time(self) -> bool:
@@ -335,7 +313,7 @@ class Solver:
         steps, limit, total = self.options.steps, self.options.time_limit, self.options.total_time
         return (
             (steps is not None and job.steps >= steps)
-            or (limit is not None and now - job.entered >= limit * self._sampling_share(job))
+            or (limit is not None and now - job.entered >= limit * sampling_share(job, self.options))
             or (total is not None and now - self.started >= total - self._reserve(job))
         )
 
@@ -345,98 +323,3 @@ class Solver:
         if self.options.time_limit is not None:
             ends += [job.entered + self.options.time_limit for job in jobs]
         return min(ends)
-
-    def _searching(self, crew: Crew, places: list[int]) -> list[int]:
-        """Those for which a local search follows: it can, it was asked for, and the goal is not yet reached."""
-        reached, jobs = crew.reached.tolist(), crew.jobs
-        return [p for p in places if self.options.polish and (jobs[p].walks or jobs[p].repairs) and not reached[p]]
-
-    def _repair(self, crew: Crew, places: list[int], deadline: float) -> dict[int, IntArray]:
-        """Tabu search on what is violated, from the best states; on a GPU also from where the chains are."""
-        if not places or self.stopping:
-            return {}
-        index = torch.tensor(places, device=self.device)
-        starts = crew.best_values[None, index]
-        if self.device.type == "cuda":
-            starts = torch.cat([starts, crew.batch.per_instance(decode(crew.logits, crew.batch))[:, index]])
-        instances = [crew.jobs[place].instance for place in places]
-        try:
-            found = repair(
-                instances, starts, crew.batch.values, deadline, lambda: self.stopping, self._goes_on(deadline)
-            )
-        except torch.cuda.OutOfMemoryError:
-            torch.cuda.empty_cache()
-            return {}
-        return self._rows(crew, places, found)
-
-    def _goes_on(self, deadline: float) -> bool:
-        """Whether a search may take all the time: not if it is not time that ended the sampling."""
-        return self.options.steps is None and deadline < math.inf
-
-    def _rows(self, crew: Crew, places: list[int], found: Tensor) -> dict[int, IntArray]:
-        rows = zip(places, found.cpu().numpy(), strict=True)
-        return {place: row[: crew.jobs[place].instance.size] for place, row in rows}
-
-    def _walk(self, crew: Crew, places: list[int], deadline: float) -> dict[int, IntArray]:
-        """A walk from where the chains of instances are and from the best they have seen, in most of the time left."""
-        if not places or self.stopping:
-            return {}
-        index, now = torch.tensor(places, device=self.device), time.monotonic()
-        values = crew.batch.per_instance(decode(crew.logits, crew.batch))[:, index]
-        instances = [crew.jobs[place].instance for place in places]
-        starts = torch.cat([values, crew.best_valid[None, index], crew.best_values[None, index]])
-        # Where chains take few steps, greedy descent from nothing may be ahead of them.
-        if self.device.type == "cpu":
-            greedy, soon = torch.zeros_like(starts[:1]), now + GREEDY_SHARE * (deadline - now)
-            for start, one in zip(greedy[0], instances, strict=True):
-                small = table_size(one, one.size) <= LARGEST_GREEDY
-                answer = polish(one, one.given_values, soon, exchanges=False) if small else one.given_values
-                start[: one.size] = torch.tensor(answer)
-            starts = torch.cat([starts, greedy])
-        end = now + WALK_SHARE * (deadline - now)
-        goes_on = self._goes_on(deadline)
-        enough = None if self.options.target is None and not self.options.first_feasible else self._enough
-        try:
-            found = search(instances, starts, crew.batch.values, end, lambda: self.stopping, goes_on, enough)
-        except torch.cuda.OutOfMemoryError:  # then descent alone has to do
-            torch.cuda.empty_cache()
-            return {}
-        return self._rows(crew, places, found)
-
-    def _enough(self, instances: Sequence[Instance], states: Tensor) -> bool:
-        """Whether all of these answers are what was asked for, so that a search may end."""
-        for instance, state in zip(instances, states.cpu().numpy(), strict=True):
-            verdict, goal = instance.verify(state[: instance.size]), instance.objective
-            sign = 1.0 if goal is not None and goal.sense == "minimize" else -1.0
-            if not verdict.satisfied or sign * (verdict.objective or 0.0) > self._goal(instance):
-                return False
-        return True
-
-    def _result(self, crew: Crew, place: int, walked: IntArray | None = None, deadline: float = math.inf) -> Result:
-        """The best answer of an instance, checked; repaired or, with an objective, polished if that was asked for."""
-        job = crew.jobs[place]
-        instance, goal = job.instance, job.instance.objective
-        steps = int(crew.steps[place])
-        closest, valid = (t[place, : instance.size].cpu().numpy() for t in (crew.best_values, crew.best_valid))
-
-        def result(values: IntArray, raw_objective: float | None = None, raw_violations: int | None = None) -> Result:
-            seconds, seed = time.monotonic() - job.entered, self.options.seed
-            return Result(instance, values, steps, seconds, seed, self.model.name, raw_objective, raw_violations)
-
-        if goal is None:
-            if walked is None:
-                return result(closest)
-            before = instance.verify(closest).violated
-            found = [result(values, raw_violations=before) for values in (closest, walked)]
-            return min(found, key=lambda one: one.verdict.violated)
-        raw = result(valid)
-        if not (self.options.polish and can_polish(instance)):
-            return raw if raw.verdict.satisfied else result(closest)
-        raw_objective = raw.objective if raw.verdict.satisfied else None
-        # A walk begins at the other two as well, and ends no higher.
-        starts = [closest, valid] if walked is None else [walked]
-        ends = [*(polish(instance, start, deadline) for start in starts), valid]
-        found = [result(values, raw_objective) for values in ends]
-        satisfied = [one for one in found if one.verdict.satisfied]
-        sign = -1.0 if goal.sense == "minimize" else 1.0
-        return max(satisfied, key=lambda one: sign * (one.objective or 0.0), default=found[0])

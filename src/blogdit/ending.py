@@ -1,0 +1,150 @@
+"""After the last step: the local search that follows, and the answer, checked."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from blogdit.blocks import decode
+from blogdit.constraints import IntArray
+from blogdit.crew import TOLERANCE, Crew, Job
+from blogdit.csp import Instance
+from blogdit.polish import can_polish, polish
+from blogdit.repair import repair
+from blogdit.result import Result
+from blogdit.search import search
+from blogdit.solving import SolveOptions
+from blogdit.walk import table_size
+
+SEARCH_SHARE = 0.5  # of a time limit, for the search after the last step
+WALK_SHARE = 0.8  # of what the search has; the rest is for descent
+# Entries of the table of neighbours of an instance that the search also begins from nothing, and its share of the time.
+LARGEST_GREEDY, GREEDY_SHARE = 1 << 18, 0.1
+
+
+def sampling_share(job: Job, options: SolveOptions) -> float:
+    """Of a time limit, what is left to the chains: the search at the end gets the rest."""
+    return 1 - SEARCH_SHARE if options.polish and (job.walks or job.repairs) else 1.0
+
+
+def goal_of(instance: Instance, options: SolveOptions) -> float:
+    """The objective, in minimisation form, with which an instance may leave."""
+    if instance.objective is None or (options.target is None and not options.first_feasible):
+        return -math.inf
+    if options.first_feasible:
+        return sys.float_info.max
+    assert options.target is not None
+    return (1.0 if instance.objective.sense == "minimize" else -1.0) * options.target + TOLERANCE
+
+
+@dataclass
+class Ending:
+    """Of a crew, some instances of which are to be answered by the deadline."""
+
+    crew: Crew
+    options: SolveOptions
+    model: str
+    deadline: float = math.inf
+    stopped: Callable[[], bool] = lambda: False
+
+    def searching(self, places: Sequence[int]) -> list[int]:
+        """Those for which a local search follows: it can, it was asked for, and the goal is not yet reached."""
+        reached, jobs = self.crew.reached.tolist(), self.crew.jobs
+        return [p for p in places if self.options.polish and (jobs[p].walks or jobs[p].repairs) and not reached[p]]
+
+    def search(self, places: Sequence[int]) -> dict[int, IntArray]:
+        """What a local search finds for instances, none if it is asked to stop or short of memory."""
+        repairs = [place for place in places if self.crew.jobs[place].repairs]
+        walks = [place for place in places if self.crew.jobs[place].walks]
+        found: dict[int, IntArray] = {}
+        for chosen, method in ((repairs, self._repair), (walks, self._walk)):
+            if not chosen or self.stopped():
+                continue
+            try:
+                states = method([self.crew.jobs[place].instance for place in chosen], self._index(chosen))
+            except torch.cuda.OutOfMemoryError:  # then descent alone has to do
+                torch.cuda.empty_cache()
+                continue
+            rows = zip(chosen, states.cpu().numpy(), strict=True)
+            found |= {place: row[: self.crew.jobs[place].instance.size] for place, row in rows}
+        return found
+
+    def _index(self, places: Sequence[int]) -> Tensor:
+        return torch.tensor(places, device=self.crew.logits.device)
+
+    def _chains(self, index: Tensor) -> Tensor:
+        """Where the chains of instances are, (chains, B, N)."""
+        return self.crew.batch.per_instance(decode(self.crew.logits, self.crew.batch))[:, index]
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether a search may take all the time: not if it is not time that ended the sampling."""
+        return self.options.steps is None and self.deadline < math.inf
+
+    def _repair(self, instances: Sequence[Instance], index: Tensor) -> Tensor:
+        """Tabu search on what is violated, from the best states; on a GPU also from where the chains are."""
+        starts = self.crew.best_values[None, index]
+        if index.is_cuda:
+            starts = torch.cat([starts, self._chains(index)])
+        return repair(instances, starts, self.crew.batch.values, self.deadline, self.stopped, self._goes_on)
+
+    def _walk(self, instances: Sequence[Instance], index: Tensor) -> Tensor:
+        """A walk from where the chains are and from the best they have seen, in most of the time left."""
+        crew, now = self.crew, time.monotonic()
+        starts = torch.cat([self._chains(index), crew.best_valid[None, index], crew.best_values[None, index]])
+        # Where chains take few steps, greedy descent from nothing may be ahead of them.
+        if not index.is_cuda:
+            greedy, soon = torch.zeros_like(starts[:1]), now + GREEDY_SHARE * (self.deadline - now)
+            for start, one in zip(greedy[0], instances, strict=True):
+                small = table_size(one, one.size) <= LARGEST_GREEDY
+                answer = polish(one, one.given_values, soon, exchanges=False) if small else one.given_values
+                start[: one.size] = torch.tensor(answer)
+            starts = torch.cat([starts, greedy])
+        end = now + WALK_SHARE * (self.deadline - now)
+        enough = None if self.options.target is None and not self.options.first_feasible else self.enough
+        return search(instances, starts, crew.batch.values, end, self.stopped, self._goes_on, enough)
+
+    def enough(self, instances: Sequence[Instance], states: Tensor) -> bool:
+        """Whether all of these answers are what was asked for, so that a search may end."""
+        for instance, state in zip(instances, states.cpu().numpy(), strict=True):
+            verdict, goal = instance.verify(state[: instance.size]), instance.objective
+            sign = 1.0 if goal is not None and goal.sense == "minimize" else -1.0
+            if not verdict.satisfied or sign * (verdict.objective or 0.0) > goal_of(instance, self.options):
+                return False
+        return True
+
+    def result(self, place: int, searched: IntArray | None = None) -> Result:
+        """The best answer of an instance, checked; `searched` is what a local search has found."""
+        instance = self.crew.jobs[place].instance
+        closest = self.crew.best_values[place, : instance.size].cpu().numpy()
+        if instance.objective is None:
+            if searched is None:
+                return self._checked(place, closest)
+            before = instance.verify(closest).violated
+            found = [self._checked(place, values, raw_violations=before) for values in (closest, searched)]
+            return min(found, key=lambda one: one.verdict.violated)
+        valid = self.crew.best_valid[place, : instance.size].cpu().numpy()
+        raw = self._checked(place, valid)
+        if not (self.options.polish and can_polish(instance)):
+            return raw if raw.verdict.satisfied else self._checked(place, closest)
+        raw_objective = raw.objective if raw.verdict.satisfied else None
+        # A walk begins at the other two as well, and ends no higher.
+        starts = [closest, valid] if searched is None else [searched]
+        ends = [*(polish(instance, start, self.deadline) for start in starts), valid]
+        found = [self._checked(place, values, raw_objective) for values in ends]
+        satisfied = [one for one in found if one.verdict.satisfied]
+        sign = -1.0 if instance.objective.sense == "minimize" else 1.0
+        return max(satisfied, key=lambda one: sign * (one.objective or 0.0), default=found[0])
+
+    def _checked(
+        self, place: int, values: IntArray, raw_objective: float | None = None, raw_violations: int | None = None
+    ) -> Result:
+        job, steps = self.crew.jobs[place], int(self.crew.steps[place])
+        seconds, seed = time.monotonic() - job.entered, self.options.seed
+        return Result(job.instance, values, steps, seconds, seed, self.model, raw_objective, raw_violations)
