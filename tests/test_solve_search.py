@@ -193,7 +193,7 @@ def test_a_repair_has_the_second_half_of_the_time(model, monkeypatch):
     solver = Solver(model, SolveOptions(time_limit=8.0, schedule="budget"))
     assert solver._spent(Job(0, graph, entered=0.0), 2.0) == pytest.approx(0.5)
     assert solver._spent(Job(0, puzzle, entered=0.0), 2.0) == pytest.approx(0.25)
-    asked = []
+    asked: list[tuple[float, bool]] = []
 
     def record_time(instances, starts, width, deadline, stopped, all_the_time):
         asked.append((deadline, all_the_time))
@@ -206,3 +206,29 @@ def test_a_repair_has_the_second_half_of_the_time(model, monkeypatch):
         list(solver._finish(crew, [0], done=True))
         end = crew.jobs[0].entered + (options.time_limit or np.inf)
         assert asked.pop() == (end, options.steps is None)
+
+
+def test_a_repair_is_tried_early(clock, monkeypatch):
+    """After a sixteenth and a quarter of the time for sampling, each for as long as the instance has been there; what
+    it finds ends the instance. Not if steps are counted, and not without polish."""
+    (graph,) = generate("coloring", 1, seed=1, vertices=40, colors=4, p_min=0.15, p_max=0.15, planted=True)
+    clock.tick, asked = 0.125, []
+
+    def in_vain(instances, starts, width, deadline, stopped, all_the_time):
+        asked.append((round(clock.now - 100, 2), round(deadline - 100, 2)))
+        clock.now = deadline
+        return starts[0]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "repair", in_vain)
+        ((_, result),) = clock.solver(time_limit=16.0).results([graph])
+        assert asked == [(0.5, 1.0), (2.0, 4.0), (8.0, 16.0)]
+        assert result.status == "infeasible"
+        list(clock.solver(time_limit=16.0, polish=False).results([graph]))
+        assert len(asked) == 3
+        list(clock.solver(time_limit=16.0, steps=60).results([graph]))
+        assert len(asked) == 4
+    ((_, result),) = clock.solver(time_limit=16.0).results([graph])
+    assert result.status == "solved"
+    assert result.steps == 4
+    assert result.raw_violations > 0

@@ -46,6 +46,7 @@ class Job:
     instance: Instance
     entered: float = math.inf  # when its time began
     steps: int = 0  # taken by its batch since
+    tries: int = 0  # to repair it before its last step
     answered: bool = False  # it has its result, and keeps its place until others come
     shape: Shape = field(init=False)
 

@@ -20,6 +20,7 @@ from torch import Tensor
 from blogdit.blocks import decode
 from blogdit.chain import DenoiserCall
 from blogdit.checkpoint import Model
+from blogdit.constraints import IntArray
 from blogdit.crew import Crew, Job, Shape
 from blogdit.csp import Instance
 from blogdit.ending import Ending, goal_of, sampling_share
@@ -33,6 +34,7 @@ from blogdit.stepping import Stepped, Stepper, Watch
 # few enough that a step stays short.
 PLACES = {"cpu": 1 << 14, "cuda": 1 << 20}
 MOST_PLACES = 1024  # instances
+EARLY = (1 / 16, 1 / 4)  # shares of the time for sampling
 LOOK_EVERY = {"cpu": 1, "cuda": 16}  # steps; a look at the device makes it wait
 
 
@@ -190,21 +192,48 @@ class Solver:
     def _leave(self) -> Iterator[Finished]:
         """Instances that are done get their result at once."""
         assert self.crew is not None
-        crew, done = self.crew, self._done(self.crew)
+        crew = self.crew
+        yield from self._repair_early(crew)
+        done = self._done(crew)
         yield from self._finish(crew, [p for p, job in enumerate(crew.jobs) if done[p] and not job.answered], done=True)
+
+    def _repair_early(self, crew: Crew) -> Iterator[Finished]:
+        """What is easy to repair does not wait until its time for sampling is over: at some shares of it a repair takes
+        as long as the instance has been here. Not where steps are counted: then answers do not depend on the clock."""
+        now = time.monotonic()
+        due = [
+            place
+            for place, job in enumerate(crew.jobs)
+            if self.options.steps is None and job.repairs and not job.answered
+            if job.tries < len(EARLY) and self._spent(job, now) >= EARLY[job.tries]
+        ]
+        if not due:
+            return
+        for place in due:
+            crew.jobs[place].tries += 1
+        here = max(now - crew.jobs[place].entered for place in due)
+        ending = self._ending(crew, min(now + here, self._deadline([crew.jobs[place] for place in due])))
+        for place, values in ending.search(ending.searching(due)).items():
+            if crew.jobs[place].instance.verify(values).satisfied:
+                yield self._answer(ending, place, values)
+
+    def _ending(self, crew: Crew, deadline: float = math.inf) -> Ending:
+        return Ending(crew, self.options, self.model.name, deadline, lambda: self.stopping)
+
+    def _answer(self, ending: Ending, place: int, searched: IntArray | None, complete: bool = True) -> Finished:
+        job, result = ending.crew.jobs[place], ending.result(place, searched)
+        job.answered = True
+        self.steps_done -= job.steps - result.steps  # those after it was solved do not count
+        return Finished(job.index, result, complete)
 
     def _finish(self, crew: Crew, places: list[int], done: bool) -> Iterator[Finished]:
         """The results of instances. Who is asked to stop does not search on: an answer that lacks it is incomplete."""
-        deadline = self._deadline([crew.jobs[place] for place in places])
-        ending = Ending(crew, self.options, self.model.name, deadline, lambda: self.stopping)
+        ending = self._ending(crew, self._deadline([crew.jobs[place] for place in places]))
         searching = ending.searching(places)
         searched = ending.search(searching)
         for place in places:
-            job = crew.jobs[place]
-            job.answered = True
-            result = ending.result(place, searched.get(place))
-            self.steps_done -= job.steps - result.steps  # those after it was solved do not count
-            yield Finished(job.index, result, complete=done and not (self.stopping and place in searching))
+            complete = done and not (self.stopping and place in searching)
+            yield self._answer(ending, place, searched.get(place), complete)
 
     def _shrink(self, waiting: deque[Job]) -> None:
         """Out of device memory: everybody starts again, in batches of half the size."""
@@ -268,7 +297,7 @@ class Solver:
         sure = batch.per_instance(chances)[0].cpu().numpy()
         shown = (stepped.block, before != stepped.values, stepped.values)
         inside, changed, now = (batch.per_instance(t)[0].cpu().numpy() for t in shown)
-        steps, ending = [], Ending(crew, self.options, self.model.name)
+        steps, ending = [], self._ending(crew)
         for place, job in enumerate(crew.jobs):
             if job.answered:
                 continue
