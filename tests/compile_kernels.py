@@ -24,7 +24,7 @@ FORWARD = {"width": 16, "all_heads": 4, "chunk": kernels.CHUNKS["forward"]}
 BACKWARD = {"width": 16, "heads": 4, "chunk": kernels.CHUNKS["backward"], "several": 2}
 NETWORK = {"dim": 64, "inner": 64, "tile": 64}
 MASKED = {"heads": 4, "width": 16, "block": 128}
-ROWS = ("other", "own", "theirs", "weight", "count", "x", "rest", "costs", "best_x", "salt", "nudge", "pause")
+ROWS = ("other", "own", "theirs", "weight", "count", "x", "rest", "costs", "best_x", "when", "salt", "nudge", "pause")
 WALK = {
     **{f"{name}_ptr": INT for name in ROWS},
     **dict.fromkeys(("energy_ptr", "best_ptr"), "*i64"),

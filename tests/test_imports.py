@@ -56,7 +56,7 @@ MAY_IMPORT |= {
     "crew": {*CORE, *METHOD, "repair", "walk"},
     "solving": {*CORE, "blocks", "result"},
     "stepping": {*METHOD, "crew", "recording", "solving"},
-    "ending": {*CORE, "blocks", "crew", "polish", "repair", "result", "search", "solving", "walk"},
+    "ending": {*CORE, "blocks", "crew", "polish", "repair", "result", "runtime", "search", "solving", "walk"},
     "solver": {*CORE, *METHOD, "crew", "ending", "inference", "result", "solving", "stepping"},
     "streams": {*CORE, "formats", "solver", "solving"},
     "recipe": {*METHOD, "problems"},

@@ -16,15 +16,15 @@ from blogdit.csp import Instance, Objective
 from blogdit.problems import generate
 from blogdit.repair import Repair, can_repair, repair
 from helpers import TRIANGLE, instances
-from test_walk import assert_same_walk, expected_costs, starts
+from test_walk import DEVICE, STATE, expected_costs, starts
 
 PAIRS = instances(kinds=("not_equal", "conflict"), objective=False)
 
 
-def random_repair(instance: Instance, chains: int = 2) -> Repair:
-    """From random states, on the CPU; two more variables than there are."""
+def random_repair(instance: Instance, chains: int = 2, device: str = "cpu") -> Repair:
+    """From random states; two more variables than there are."""
     width = int(instance.domain_sizes.max(initial=1))
-    return Repair([instance], starts([instance], chains, instance.size + 2).cpu(), width)
+    return Repair([instance], starts([instance], chains, instance.size + 2).to(device), width)
 
 
 def test_it_is_for_pairs_without_an_objective():
@@ -89,28 +89,41 @@ def test_a_move_is_the_best_of_a_violated_variable(instance, moves):
 @given(PAIRS, st.integers(1, 8))
 @settings(max_examples=40, deadline=None)
 def test_the_kernel_takes_the_same_moves(instance, moves):
-    """The same state, bit by bit; in Triton's interpreter where there is no GPU."""
-    pytest.importorskip("triton")
+    """The same state, bit by bit, also with small tiles; in Triton's interpreter where there is no GPU."""
+    kernel = pytest.importorskip("blogdit.walk_kernel")
     if not can_repair(instance, instance.size + 2):
         return
-    plain, fast = random_repair(instance), random_repair(instance)
-    plain.run(moves)
-    with pytest.MonkeyPatch.context() as patch:
-        for one in (module, walk):
-            patch.setattr(one, "runs_kernels", lambda device: True)
-        fast.run(moves - 1)
-        fast.run(1)
-    assert_same_walk(plain, fast)
+    for tiles in ({}, {"CELLS": 4, "NEIGHBOURS": 2}):
+        plain, fast = random_repair(instance), random_repair(instance, device=DEVICE)
+        plain.run(moves)
+        with pytest.MonkeyPatch.context() as patch:
+            for one in (module, walk):
+                patch.setattr(one, "runs_kernels", lambda device: True)
+            for name, size in tiles.items():
+                patch.setattr(kernel, name, size)
+            fast.run(moves - 1)
+            fast.run(1)
+        for name in (*STATE, "when"):
+            assert torch.equal(torch.as_tensor(getattr(fast, name)).cpu(), torch.as_tensor(getattr(plain, name))), name
 
 
 def test_it_colours_graphs():
-    """Ten graphs with a hidden colouring, from random states; an answer does not depend on its company."""
+    """Ten graphs with a hidden colouring, from random states."""
     chosen = generate("coloring", 10, seed=3, vertices=60, colors=4, p_min=0.1, p_max=0.1, planted=True)
     first = starts(chosen, 1, 64).cpu()
     found = repair(chosen, first, 4)
     assert all(one.verify(x[: one.size].numpy()).satisfied for one, x in zip(chosen, found, strict=True))
-    alone = repair(chosen[2:3], first[:, 2:3], 4)
-    assert torch.equal(alone[0], found[2])
+
+
+@pytest.mark.parametrize("chains", [1, 4])
+def test_an_answer_does_not_depend_on_its_company(chains):
+    """Beside one that has no colouring, and that goes on after the others are solved."""
+    chosen = generate("coloring", 5, seed=3, vertices=60, colors=3, p_min=0.1, p_max=0.1, planted=True)
+    hopeless = generate("coloring", 1, seed=3, vertices=60, colors=3, p_min=0.5, p_max=0.5)
+    first = starts([*chosen, *hopeless], chains, 64).cpu()
+    together = repair([*chosen, *hopeless], first, 3)
+    for place in range(5):
+        assert torch.equal(repair(chosen[place : place + 1], first[:, place : place + 1], 3)[0], together[place])
 
 
 def test_it_ends_where_there_is_no_answer():

@@ -203,6 +203,7 @@ def test_a_repair_has_the_second_half_of_the_time(model, monkeypatch):
     for options in (SolveOptions(time_limit=8.0), SolveOptions(time_limit=8.0, steps=3), SolveOptions(steps=3)):
         solver = Solver(model, options)
         crew = solver._enter([Job(0, graph)])
+        crew.jobs[0].steps = options.steps or 0  # all that were asked for
         list(solver._finish(crew, [0], done=True))
         end = crew.jobs[0].entered + (options.time_limit or np.inf)
         assert asked.pop() == (end, options.steps is None)
@@ -232,3 +233,52 @@ def test_a_repair_is_tried_early(clock, monkeypatch):
     assert result.status == "solved"
     assert result.steps == 4
     assert result.raw_violations > 0
+
+
+def test_if_time_ends_the_steps_a_repair_has_the_rest(clock, monkeypatch):
+    (graph,) = generate("coloring", 1, seed=1, vertices=100, colors=3, p_min=0.3, p_max=0.3)  # has no colouring
+    asked = []
+    monkeypatch.setattr(module, "repair", lambda *arguments: asked.append(arguments[3:]) or arguments[1][0])
+    list(clock.solver(time_limit=8.0, steps=10**6).results([graph]))
+    ((deadline, _, all_the_time),) = asked
+    assert deadline == pytest.approx(108.0)
+    assert all_the_time
+
+
+def test_who_cannot_be_solved_does_not_keep_others_out(clock):
+    """One place is taken by a triangle of two colours; all others get their turn in the total time."""
+    easy = generate("coloring", 30, seed=1, vertices=3, colors=2, p_min=0.0, p_max=0.0)
+    found = dict(clock.solver(total_time=6.0, batch_size=2).results([TRIANGLE, *easy]))
+    assert len(found) == 31
+    assert sum(result.status == "solved" for result in found.values()) == 30
+
+
+def test_who_is_solved_does_not_wait_for_a_search(clock, monkeypatch):
+    """Two graphs in one batch: one is coloured by any assignment, the other is searched for the rest of the time."""
+    free = generate("coloring", 1, seed=1, vertices=3, colors=2, p_min=0.0, p_max=0.0)[0]
+
+    def slow(instances, starts, *others):
+        clock.now += 5
+        return starts[0]
+
+    monkeypatch.setattr(module, "repair", slow)
+    results = clock.solver(time_limit=8.0, batch_size=2).results([TRIANGLE, free])
+    index, result = next(results)
+    assert (index, result.status) == (1, "solved")
+    assert result.seconds == pytest.approx(0.1)
+
+
+def test_repairs_and_walks_of_one_batch_share_the_time(model, monkeypatch):
+    (cut,) = generate("maxcut", 1, seed=0, vertices=3)
+    solver, ends = Solver(model, SolveOptions(time_limit=8.0)), {}
+
+    def noted(name):
+        return lambda instances, starts, width, end, *others: ends.setdefault(name, end) and starts[0]
+
+    for name in ("repair", "search"):
+        monkeypatch.setattr(module, name, noted(name))
+    crew = solver._enter([Job(0, TRIANGLE), Job(1, cut)])
+    now = time.monotonic()
+    module.Ending(crew, solver.options, "", now + 100).search([0, 1])
+    assert ends["repair"] - now == pytest.approx(50, abs=1)
+    assert ends["search"] > ends["repair"]

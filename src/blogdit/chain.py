@@ -1,8 +1,8 @@
 """The blocked Gibbs diffusion chain (Sections 3 and 4 of the paper).
 
 The state is a tensor of logits Z (R, M, K). One reverse step corrupts a block of variables, lets the denoiser
-predict a Gaussian for the block given everything else, samples it, and copies all other variables bit for bit.
-Training and solving use the same `reverse_step`.
+predict a Gaussian for the block given everything else, samples it, and copies all other variables bit for bit (where
+assignments are updated directly, their likeliest values). Training and solving use the same `reverse_step`.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ def reverse_step(
     config: ChainConfig,
     noise: Noise,
 ) -> Transition:
-    """Sample Z_{t-1} ~ q(. | Z_t, m_t). Only variables of the block change."""
+    """Sample Z_{t-1} ~ q(. | Z_t, m_t). Only variables of the block change; with the kernel "gumbel", the others are
+    reduced to their likeliest value."""
     inside = block[..., None]
     if config.kernel == "gumbel":
         logits = assigned(logits, batch)

@@ -18,6 +18,7 @@ from blogdit.csp import Instance
 from blogdit.polish import can_polish, polish
 from blogdit.repair import repair
 from blogdit.result import Result
+from blogdit.runtime import runs_kernels
 from blogdit.search import search
 from blogdit.solving import SolveOptions
 from blogdit.walk import table_size
@@ -60,55 +61,52 @@ class Ending:
 
     def search(self, places: Sequence[int]) -> dict[int, IntArray]:
         """What a local search finds for instances, none if it is asked to stop or short of memory."""
-        repairs = [place for place in places if self.crew.jobs[place].repairs]
-        walks = [place for place in places if self.crew.jobs[place].walks]
-        found: dict[int, IntArray] = {}
-        for chosen, method in ((repairs, self._repair), (walks, self._walk)):
+        jobs, now, found = self.crew.jobs, time.monotonic(), dict[int, IntArray]()
+        repairs = [place for place in places if jobs[place].repairs]
+        walks = [place for place in places if jobs[place].walks]
+        share = now + (self.deadline - now) * len(repairs) / max(len(places), 1)
+        steps = self.options.steps
+        # It takes all the time only if it was time that ended the sampling.
+        goes_on = self.deadline < math.inf and (steps is None or all(jobs[place].steps < steps for place in places))
+        for chosen, method, end in ((repairs, self._repair, share), (walks, self._walk, self.deadline)):
             if not chosen or self.stopped():
                 continue
+            index = torch.tensor(chosen, device=self.crew.logits.device)
             try:
-                states = method([self.crew.jobs[place].instance for place in chosen], self._index(chosen))
+                states = method([jobs[place].instance for place in chosen], index, end, goes_on)
             except torch.cuda.OutOfMemoryError:  # then descent alone has to do
                 torch.cuda.empty_cache()
                 continue
             rows = zip(chosen, states.cpu().numpy(), strict=True)
-            found |= {place: row[: self.crew.jobs[place].instance.size] for place, row in rows}
+            found |= {place: row[: jobs[place].instance.size] for place, row in rows}
         return found
-
-    def _index(self, places: Sequence[int]) -> Tensor:
-        return torch.tensor(places, device=self.crew.logits.device)
 
     def _chains(self, index: Tensor) -> Tensor:
         """Where the chains of instances are, (chains, B, N)."""
         return self.crew.batch.per_instance(decode(self.crew.logits, self.crew.batch))[:, index]
 
-    @property
-    def _goes_on(self) -> bool:
-        """Whether a search may take all the time: not if it is not time that ended the sampling."""
-        return self.options.steps is None and self.deadline < math.inf
-
-    def _repair(self, instances: Sequence[Instance], index: Tensor) -> Tensor:
+    def _repair(self, instances: Sequence[Instance], index: Tensor, end: float, goes_on: bool) -> Tensor:
         """Tabu search on what is violated, from the best states; on a GPU also from where the chains are."""
         starts = self.crew.best_values[None, index]
-        if index.is_cuda:
+        if runs_kernels(index.device):
             starts = torch.cat([starts, self._chains(index)])
-        return repair(instances, starts, self.crew.batch.values, self.deadline, self.stopped, self._goes_on)
+        return repair(instances, starts, self.crew.batch.values, end, self.stopped, goes_on)
 
-    def _walk(self, instances: Sequence[Instance], index: Tensor) -> Tensor:
+    def _walk(self, instances: Sequence[Instance], index: Tensor, end: float, goes_on: bool) -> Tensor:
         """A walk from where the chains are and from the best they have seen, in most of the time left."""
         crew, now = self.crew, time.monotonic()
         starts = torch.cat([self._chains(index), crew.best_valid[None, index], crew.best_values[None, index]])
         # Where chains take few steps, greedy descent from nothing may be ahead of them.
         if not index.is_cuda:
-            greedy, soon = torch.zeros_like(starts[:1]), now + GREEDY_SHARE * (self.deadline - now)
+            greedy, soon = torch.zeros_like(starts[:1]), now + GREEDY_SHARE * (end - now)
             for start, one in zip(greedy[0], instances, strict=True):
                 small = table_size(one, one.size) <= LARGEST_GREEDY
                 answer = polish(one, one.given_values, soon, exchanges=False) if small else one.given_values
                 start[: one.size] = torch.tensor(answer)
             starts = torch.cat([starts, greedy])
-        end = now + WALK_SHARE * (self.deadline - now)
+        soon = now + WALK_SHARE * (end - now)
         enough = None if self.options.target is None and not self.options.first_feasible else self.enough
-        return search(instances, starts, crew.batch.values, end, self.stopped, self._goes_on, enough)
+        return search(instances, starts, crew.batch.values, soon, self.stopped, goes_on, enough)
 
     def enough(self, instances: Sequence[Instance], states: Tensor) -> bool:
         """Whether all of these answers are what was asked for, so that a search may end."""

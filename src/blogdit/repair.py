@@ -23,10 +23,13 @@ from blogdit.csp import Instance
 from blogdit.flips import CLOSED, NEVER
 from blogdit.noise import mix, wrap
 from blogdit.runtime import runs_kernels
-from blogdit.walk import LARGEST, Walk, table_size
+from blogdit.walk import GLANCE, LARGEST, Walk, table_size
 
-ROUND = {"cpu": 64, "cuda": 1024}  # moves for each variable, unless they may take all the time
-MOST_MOVES, MOST_WORK = 20_000, 1 << 31  # then, on a CPU; and on a GPU, times (variable, value) pairs: seconds
+ROUND = {"cpu": 64, "cuda": 1024}  # moves for each variable, unless they may take all the time; but at most
+MOST_MOVES = {"cpu": 20_000, "cuda": 1 << 30}  # so many, and
+MOST_WORK = {"cpu": 1 << 28, "cuda": 1 << 31}  # so many times (variable, value) pairs: seconds
+# Of a CPU, between looks at the clock: some hundredths of a second, if a move takes as long as with so many pairs more.
+STRETCH, OVERHEAD = 5_000_000, 5_000
 TOGETHER = 1 << 25  # entries of all tables of neighbours on the device
 
 Ints = npt.NDArray[np.intp]
@@ -65,17 +68,21 @@ def repair(
     (chains, B, N) are the starts. A number of moves or, with `all_the_time`, until the deadline."""
     began, variables = time.monotonic(), max(values.shape[2], 1)
     device = values.device if runs_kernels(values.device) else torch.device("cpu")
-    moves = min(ROUND[device.type] * variables, MOST_WORK // (variables * width))
-    moves = moves if device.type == "cuda" else min(moves, MOST_MOVES)
+    kind = device.type
+    moves = min(ROUND[kind] * variables, MOST_MOVES[kind], MOST_WORK[kind] // (variables * width))
     some = max(TOGETHER // max(table_size(one, variables) for one in instances), 1)
     found = []
     for first in range(0, len(instances), some):
         part = instances[first : first + some]
-        walk = Repair(part, values[:, first : first + some].to(device), width)
+        walks = Repair(part, values[:, first : first + some].to(device), width)
         end = began + (deadline - began) * (first + len(part)) / len(instances)
-        walk.run(1 << 30 if all_the_time else moves, end, lambda walk=walk: stopped() or walk.solved())  # type: ignore[misc]
-        found.append(walk.lowest())
+        walks.run(1 << 30 if all_the_time else moves, end, partial(_may_end, walks, stopped))
+        found.append(walks.lowest())
     return torch.cat(found).to(values.device)
+
+
+def _may_end(walks: Repair, stopped: Callable[[], bool]) -> bool:
+    return stopped() or walks.solved()
 
 
 class Repair(Walk):
@@ -91,10 +98,17 @@ class Repair(Walk):
         return not self.best.view(self.chains, self.size).amin(0).any()
 
     def lowest(self) -> Tensor:
-        """(B, N)"""
-        winner = self.best.view(self.chains, self.size).argmin(0)
+        """(B, N); of equals the state that was found first, so that it does not matter how long others went on."""
+        best, when = (t.view(self.chains, self.size) for t in (self.best, self.when))
+        winner = torch.where(best == best.amin(0), when, torch.iinfo(when.dtype).max).argmin(0)
         states = self.best_x.view(self.chains, self.size, self.variables)
         return states[winner, torch.arange(self.size, device=winner.device)].long()
+
+    def _stretch(self) -> int:
+        if runs_kernels(self.x.device):
+            return super()._stretch()
+        work = len(self.x) * (self.variables * self.width + OVERHEAD)
+        return int(np.clip(STRETCH // max(work, 1), 1, GLANCE))
 
     def _kernel(self) -> Callable[[int], None]:
         if runs_kernels(self.x.device):
@@ -117,6 +131,7 @@ class Repair(Walk):
         costs = self.costs[row].view(-1, width).numpy()
         rest, order = self.rest[row].view(-1, width).numpy(), self.order.view(-1, width).numpy()
         flat, energy, best = costs.reshape(-1), int(self.energy[row]), int(self.best[row])
+        when = int(self.when[row])
         everyone = np.arange(len(x))
         own = costs[everyone, x]
         jitter = ((keys >> 16 & 0xFFFF) % 10).tolist()
@@ -148,9 +163,9 @@ class Repair(Walk):
             own[links.everyone] = flat[links.first + x[links.everyone]]
             own[variable] = costs[variable, new]
             if energy < best:
-                best = energy
+                best, when = energy, taken
                 best_x[:] = x
-        self.energy[row], self.best[row] = energy, best
+        self.energy[row], self.best[row], self.when[row] = energy, best, when
 
     def _links(self, place: int, variable: int) -> Links:
         """Of a variable of an instance."""

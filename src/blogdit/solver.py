@@ -60,6 +60,7 @@ class Solver:
         self.crew: Crew | None = None
         self.stepper: Stepper | None = None
         self.cut_short = False  # the total time ended before the instances did
+        self.others_wait = False  # for a place in the batch
         self.started = time.monotonic()
         self._most = options.batch_size or MOST_PLACES  # falls when the device runs out of memory
 
@@ -92,7 +93,7 @@ class Solver:
         self.crew, self.cut_short = None, False
         while not self.stopping and not self.out_of_time():
             self._read_ahead(source, waiting)
-            steps = self._advance(waiting)
+            steps, self.others_wait = self._advance(waiting), bool(waiting)
             if steps is None:
                 continue
             if self.crew is None:
@@ -192,7 +193,9 @@ class Solver:
     def _leave(self) -> Iterator[Finished]:
         """Instances that are done get their result at once."""
         assert self.crew is not None
-        crew = self.crew
+        crew, reached = self.crew, self.crew.reached.tolist()
+        solved = [p for p, job in enumerate(crew.jobs) if reached[p] and not job.answered]
+        yield from self._finish(crew, solved, done=True)  # these do not wait for what follows
         yield from self._repair_early(crew)
         done = self._done(crew)
         yield from self._finish(crew, [p for p, job in enumerate(crew.jobs) if done[p] and not job.answered], done=True)
@@ -230,10 +233,12 @@ class Solver:
         """The results of instances. Who is asked to stop does not search on: an answer that lacks it is incomplete."""
         ending = self._ending(crew, self._deadline([crew.jobs[place] for place in places]))
         searching = ending.searching(places)
-        searched = ending.search(searching)
         for place in places:
-            complete = done and not (self.stopping and place in searching)
-            yield self._answer(ending, place, searched.get(place), complete)
+            if place not in searching:
+                yield self._answer(ending, place, None, complete=done)
+        searched = ending.search(searching)
+        for place in searching:
+            yield self._answer(ending, place, searched.get(place), complete=done and not self.stopping)
 
     def _shrink(self, waiting: deque[Job]) -> None:
         """Out of device memory: everybody starts again, in batches of half the size."""
@@ -325,6 +330,8 @@ class Solver:
         """Of the total time, what the search after the last step needs: after a number of steps, little."""
         total, limit = self.options.total_time or 0.0, self.options.time_limit
         reserve = (1 - sampling_share(job, self.options)) * min(total, math.inf if limit is None else limit)
+        if job.repairs and self.others_wait:  # who cannot be solved must not keep them out
+            return 0.0
         return reserve if self.options.steps is None else 0.1 * reserve
 
     def out_of_time(self) -> bool:

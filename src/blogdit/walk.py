@@ -32,6 +32,7 @@ LARGEST = 1 << 24  # entries of the table of neighbours of an instance that walk
 MOST = 1 << 28  # units that all terms of a variable may add up to
 # Between looks at the clock: moves, or with the kernel (variable, value) pairs looked at, hundredths of a second.
 GLANCE, LAUNCH = 64, 1 << 25
+FEWEST_CELLS, SIDE_BY_SIDE = 2048, 396  # a move takes as long as with so many pairs; rows that an H200 runs at once
 
 
 class Terms(NamedTuple):
@@ -159,6 +160,7 @@ class Walk:
         self.x = values.int().view(-1, self.variables)
         self.best, self.best_x = self.energy.clone(), self.x.clone()
         self.rest = torch.zeros_like(self.x)  # the move at which a variable may change again
+        self.when = torch.zeros_like(self.pause)  # kept by `repair`: the move that led to the best state
         self.taken = 0
         self.round += 1
         self.salt = self.chain * 0x3C6EF372 + wrap(self.round * 0x27D4EB2F)
@@ -175,9 +177,7 @@ class Walk:
         """So many moves, or as many as there is time for: then False."""
         if time.monotonic() > deadline:
             return False
-        kernel, some, ended = self._kernel(), GLANCE, False
-        if runs_kernels(self.x.device):
-            some = max(LAUNCH // (self.variables * self.width), 1)
+        kernel, some, ended = self._kernel(), self._stretch(), False
         for first in range(0, moves, some):
             if self.x.is_cuda:
                 torch.cuda.synchronize()  # the clock is that of moves that are done
@@ -189,6 +189,13 @@ class Walk:
             costs = [self._costs(x.long()) for x in self.x.view(self.chains, self.size, -1)]
             self.costs, self.drive = torch.stack(costs).view_as(self.costs), None
         return not ended
+
+    def _stretch(self) -> int:
+        """Moves between looks at the clock."""
+        if not runs_kernels(self.x.device):
+            return GLANCE
+        waves = -(-len(self.x) // SIDE_BY_SIDE)
+        return max(LAUNCH // max(self.variables * self.width, FEWEST_CELLS) // max(waves, 1), 1)
 
     def _take(self, moves: int, kernel: Callable[[int], None] | None) -> None:
         if kernel is not None:

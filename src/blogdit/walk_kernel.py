@@ -85,7 +85,7 @@ def _update_costs(
 @triton.jit(do_not_specialize=["taken", "moves", "variables", "instances", "depth"])
 def _walk_kernel(
     other_ptr, own_ptr, theirs_ptr, weight_ptr, count_ptr,
-    x_ptr, rest_ptr, costs_ptr, best_x_ptr, energy_ptr, best_ptr, salt_ptr, nudge_ptr, pause_ptr,
+    x_ptr, rest_ptr, costs_ptr, best_x_ptr, energy_ptr, best_ptr, when_ptr, salt_ptr, nudge_ptr, pause_ptr,
     taken, moves, variables, instances, depth,
     width: tl.constexpr, values: tl.constexpr, tile: tl.constexpr, neighbours: tl.constexpr, repairs: tl.constexpr,
 ):  # fmt: skip
@@ -93,10 +93,12 @@ def _walk_kernel(
     first = (row % instances) * variables
     x_ptr, best_x_ptr = x_ptr + row * variables, best_x_ptr + row * variables
     costs_ptr, rest_ptr = costs_ptr + row * variables * width, rest_ptr + row * variables * (width if repairs else 1)
-    energy, best = tl.load(energy_ptr + row), tl.load(best_ptr + row)
+    energy, best, when = tl.load(energy_ptr + row), tl.load(best_ptr + row), tl.load(when_ptr + row)
     salt = tl.load(salt_ptr + row).to(tl.uint32, bitcast=True)
     nudge, pause = tl.load(nudge_ptr + row), tl.load(pause_ptr + row)
-    for _ in range(moves):
+    last = taken + moves
+    going = taken < last
+    while going:
         taken += 1
         key = mix(taken.to(tl.uint32) * 0x9E3779B1 + salt)
         below = tl.maximum(best - energy, -NEVER).to(tl.int32)
@@ -123,12 +125,16 @@ def _walk_kernel(
             )  # fmt: skip
             tl.debug_barrier()
             if energy < best:
-                best = energy
+                best, when = energy, taken
                 for start in range(0, variables, tile):
                     i = start + tl.arange(0, tile)
                     tl.store(best_x_ptr + i, tl.load(x_ptr + i, mask=i < variables), mask=i < variables)
+        going = taken < last
+        if repairs:
+            going = going & (best > 0)  # where nothing is violated nothing moves
     tl.store(energy_ptr + row, energy)
     tl.store(best_ptr + row, best)
+    tl.store(when_ptr + row, when)
 
 
 def take_moves(walk: Walk, moves: int, repairs: bool = False) -> None:
@@ -137,7 +143,8 @@ def take_moves(walk: Walk, moves: int, repairs: bool = False) -> None:
     tile = min(triton.next_power_of_2(walk.variables), max(1, CELLS // values))
     _walk_kernel[(len(walk.x),)](
         *walk.terms,
-        walk.x, walk.rest, walk.costs, walk.best_x, walk.energy, walk.best, walk.salt, walk.nudge, walk.pause,
+        walk.x, walk.rest, walk.costs, walk.best_x, walk.energy, walk.best, walk.when,
+        walk.salt, walk.nudge, walk.pause,
         walk.taken, moves, walk.variables, walk.size, walk.terms.other.shape[2],
         width=walk.width, values=values, tile=tile, neighbours=NEIGHBOURS, repairs=repairs, num_warps=WARPS,
     )  # fmt: skip

@@ -22,6 +22,7 @@ from blogdit.crew import Crew, Job, Shape, shape_of
 from blogdit.csp import Instance
 from blogdit.errors import InputError
 from blogdit.inference import fastest
+from blogdit.repair import repair
 from blogdit.result import Result
 from blogdit.solver import Solver
 from blogdit.stepping import Stepped
@@ -137,8 +138,12 @@ class Blogdit(System):
             some = [instances[place] for place in places[:64]]
             if (shape := shape_of(some[0])) not in self.warm:
                 list(self._solver(some[0], share, 0, polish=False).results(some))
-                if Job(0, some[0]).walks and not self.variant.last_step:
+                job = Job(0, some[0])
+                if job.walks and not self.variant.last_step:
                     list(self._solver(some[0], share, 0).results(some[:1]))
+                if job.repairs and not self.variant.last_step:
+                    alike = torch.zeros(1, 1, job.shape[0], dtype=torch.long, device=budget.device)
+                    repair(some[:1], alike, job.shape[1])
                 self.warm.add(shape)
 
     def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result:
@@ -186,12 +191,13 @@ class LowestStates:
     """The state with the lowest energy of every chain, of all crews of a solver; kept on the device."""
 
     def __init__(self) -> None:
-        self.crews: list[tuple[Crew, Tensor, Tensor]] = []  # energies (chains, B) and states (chains, B, N)
+        # Of each crew its jobs (not itself: it may have to make room), energies (chains, B) and states (chains, B, N).
+        self.crews: list[tuple[list[Job], Tensor, Tensor]] = []
 
     def __call__(self, crew: Crew, stepped: Stepped) -> None:
         values = crew.batch.per_instance(stepped.values)
-        if not self.crews or self.crews[-1][0] is not crew:
-            self.crews.append((crew, torch.full_like(stepped.energy, torch.inf), values.clone()))
+        if not self.crews or self.crews[-1][0] is not crew.jobs:
+            self.crews.append((crew.jobs, torch.full_like(stepped.energy, torch.inf), values.clone()))
         _, energies, states = self.crews[-1]
         states.copy_(torch.where((stepped.energy < energies)[..., None], values, states))
         energies.copy_(torch.minimum(energies, stepped.energy))
@@ -200,8 +206,8 @@ class LowestStates:
         """Of each chain of an instance; none, if it took no step."""
         found = [
             (energies[:, place].cpu(), states[:, place, : job.instance.size].cpu().numpy())
-            for crew, energies, states in self.crews
-            for place, job in enumerate(crew.jobs)
+            for jobs, energies, states in self.crews
+            for place, job in enumerate(jobs)
             if job.index == index
         ]
         lowest = torch.stack([energies for energies, _ in found]).argmin(0).tolist() if found else []
