@@ -51,7 +51,10 @@ def solver_for(
         found = bundled_models()
         if instance.problem not in found:
             known = ", ".join(found) or "none"
-            raise InputError(f"no model for {instance.problem!r} comes with blogdit (it has {known}); name one")
+            raise InputError(
+                f"no model for {instance.problem!r} comes with blogdit (it has {known}); expected --model "
+                "NAME or model=NAME, of one that was trained on similar constraints (coloring: variables that differ)"
+            )
         model = load_model(found[instance.problem])
     elif not isinstance(model, Model):
         model = load(model)

@@ -21,7 +21,7 @@ from blogdit.batch import Batch, collate, same_structure
 from blogdit.blocks import Selector, SelectorName, decode
 from blogdit.chain import prior
 from blogdit.checkpoint import Model
-from blogdit.constraints import Scopes
+from blogdit.constraints import Conflict, NotEqual, Scopes
 from blogdit.csp import Instance
 from blogdit.denoiser import CodeBank
 from blogdit.network import Context
@@ -57,6 +57,14 @@ class Job:
     def walks(self) -> bool:
         """Whether a walk can follow its last step."""
         return can_walk(self.instance, self.shape[0])
+
+    @cached_property
+    def terms(self) -> int:
+        """Pairs of variables times values: what the time of a step grows with."""
+        groups, goal = self.instance.constraints, self.instance.objective
+        pairs = sum(len(group) for group in groups if isinstance(group, NotEqual | Conflict))
+        pairs += 0 if goal is None else len(goal.differ) + len(goal.pairwise)
+        return pairs * self.shape[1]
 
     @cached_property
     def repairs(self) -> bool:

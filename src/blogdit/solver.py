@@ -35,6 +35,9 @@ from blogdit.stepping import Stepped, Stepper, Watch
 PLACES = {"cpu": 1 << 14, "cuda": 1 << 20}
 MOST_PLACES = 1024  # instances
 EARLY = (1 / 16, 1 / 4)  # shares of the time for sampling
+# Terms on pairs and values that a slow CPU samples in a second; the most of a time limit that a step may take; seconds
+# that are always allowed.
+PACE, SLOWEST, QUICK = 350_000, 1 / 16, 0.2
 LOOK_EVERY = {"cpu": 1, "cuda": 16}  # steps; a look at the device makes it wait
 
 
@@ -262,7 +265,8 @@ class Solver:
         """The share of an instance's time for sampling that is used up."""
         options, shares = self.options, [0.0]
         if options.time_limit:
-            shares.append((now - job.entered) / (options.time_limit * sampling_share(job, self.options)))
+            share = self._share(job)
+            shares.append((now - job.entered) / (options.time_limit * share) if share else 1.0)
         if options.total_time:
             shares.append((now - self.started) / (options.total_time - self._reserve(job)))
         return min(max(shares), 1.0)
@@ -277,11 +281,12 @@ class Solver:
 
     def _take_steps(self, crew: Crew) -> list[Step]:
         """Steps until the next look at the device. With `trace` it is one, and what it did is told."""
-        options = self.options
-        if options.steps == 0 or options.time_limit == 0:
-            return []
+        options, now = self.options, time.monotonic()
         open_ = [job for job in crew.jobs if not job.answered]
-        steps, now = 1 if self.trace else self.look_every, time.monotonic()
+        timed = options.time_limit is not None
+        if options.steps == 0 or (timed and not any(options.time_limit and self._share(job) for job in open_)):
+            return []
+        steps = 1 if self.trace else self.look_every
         if options.steps is not None:
             steps = min(steps, *(options.steps - job.steps for job in open_))
         spent = [self._spent(job, now) for job in crew.jobs] if self._follows_budget else None
@@ -326,6 +331,13 @@ class Solver:
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
+    def _share(self, job: Job) -> float:
+        """Of a time limit, what is for sampling: nothing, if a search follows and a step would take too much of it."""
+        share, limit = sampling_share(job, self.options), self.options.time_limit
+        if limit is None or self.options.steps is not None or self.device.type != "cpu" or share == 1:
+            return share
+        return share if job.terms <= PACE * max(SLOWEST * limit, QUICK) else 0.0
+
     def _reserve(self, job: Job) -> float:
         """Of the total time, what the search after the last step needs: after a number of steps, little."""
         total, limit = self.options.total_time or 0.0, self.options.time_limit
@@ -349,7 +361,7 @@ class Solver:
         steps, limit, total = self.options.steps, self.options.time_limit, self.options.total_time
         return (
             (steps is not None and job.steps >= steps)
-            or (limit is not None and now - job.entered >= limit * sampling_share(job, self.options))
+            or (limit is not None and now - job.entered >= limit * self._share(job))
             or (total is not None and now - self.started >= total - self._reserve(job))
         )
 
