@@ -127,8 +127,8 @@ SUITES = {
             MIS,
             (QUICK_MIS,),
             _entrants(*OWN, "gibbs", "rlsa", "annealing", "tabu", "cp-sat", "feasibility-jump", "greedy"),
-            notes="By the protocol samplers take 1,000 steps (annealing: sweeps), RLSA its published 300 or 500; the others 10 or 20 "
-            "seconds. The second table has what that took.",
+            notes="By the protocol samplers take 1,000 steps (annealing: sweeps), RLSA its published 300 or 500; the "
+            "others 10 or 20 seconds. The second table has what that took.",
         ),
         Suite(
             "ablations",
