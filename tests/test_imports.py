@@ -46,7 +46,7 @@ MAY_IMPORT |= {
     "walk_kernel": {"flips", "kernels"},
     "flip_kernel": {"flips", "kernels", "walk_kernel"},
     "walk": {*CORE, "flip_kernel", "flips", "noise", "polish", "runtime", "walk_kernel"},
-    "repair": {*CORE, "flips", "noise", "runtime", "walk", "walk_kernel"},
+    "repair": {*CORE, "flips", "noise", "polish", "runtime", "walk", "walk_kernel"},
     "landscape": {"flips"},
     "cooling_kernel": {"kernels", "landscape"},
     "cooling": {*CORE, "cooling_kernel", "flips", "landscape", "noise", "runtime"},

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from bench_cases import BY_HAND, TINY, record
 from blogdit.bench.suites import Case
 from blogdit.bench.trajectory import Plane, background
 from blogdit.errors import InputError
 from blogdit.plots import DRAWERS, draw
 from blogdit.problems import generate
-from test_bench import BY_HAND, TINY, record
 
 
 def drawn(kind, suite, records):

@@ -71,6 +71,11 @@ class Job:
         """Whether violated pairs can be repaired after its last step."""
         return can_repair(self.instance, self.shape[0])
 
+    @property
+    def searches(self) -> bool:
+        """Whether a local search can follow its last step."""
+        return self.walks or self.repairs
+
 
 def instance_key(instance: Instance, seed: int) -> int:
     """32 bits from the seed and the content of an instance."""

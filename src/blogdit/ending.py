@@ -31,7 +31,7 @@ LARGEST_GREEDY, GREEDY_SHARE = 1 << 18, 0.1
 
 def sampling_share(job: Job, options: SolveOptions) -> float:
     """Of a time limit, what is left to the chains: the search at the end gets the rest."""
-    return 1 - SEARCH_SHARE if options.polish and (job.walks or job.repairs) else 1.0
+    return 1 - SEARCH_SHARE if options.polish and job.searches else 1.0
 
 
 def goal_of(instance: Instance, options: SolveOptions) -> float:
@@ -56,8 +56,8 @@ class Ending:
 
     def searching(self, places: Sequence[int]) -> list[int]:
         """Those for which a local search follows: it can, it was asked for, and the goal is not yet reached."""
-        reached, jobs = self.crew.reached.tolist(), self.crew.jobs
-        return [p for p in places if self.options.polish and (jobs[p].walks or jobs[p].repairs) and not reached[p]]
+        reached = self.crew.reached.tolist()
+        return [p for p in places if self.options.polish and self.crew.jobs[p].searches and not reached[p]]
 
     def search(self, places: Sequence[int]) -> dict[int, IntArray]:
         """What a local search finds for instances, none if it is asked to stop or short of memory."""

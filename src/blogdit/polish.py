@@ -18,10 +18,14 @@ from blogdit.csp import Instance, Objective
 NOTHING = 1e-9  # a gain that is a rounding error
 
 
+def pairs_only(instance: Instance) -> bool:
+    """True if every constraint is on two variables."""
+    return all(isinstance(group, NotEqual | Conflict) for group in instance.constraints)
+
+
 def can_polish(instance: Instance) -> bool:
     """True if the instance has an objective and every constraint is on two variables."""
-    pairs_only = all(isinstance(group, NotEqual | Conflict) for group in instance.constraints)
-    return instance.objective is not None and pairs_only
+    return instance.objective is not None and pairs_only(instance)
 
 
 class Pairs:

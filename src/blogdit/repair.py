@@ -18,10 +18,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from blogdit.constraints import Conflict, NotEqual
 from blogdit.csp import Instance
 from blogdit.flips import CLOSED, NEVER
 from blogdit.noise import mix, wrap
+from blogdit.polish import pairs_only
 from blogdit.runtime import runs_kernels
 from blogdit.walk import GLANCE, LARGEST, Walk, table_size
 
@@ -50,8 +50,7 @@ class Links(NamedTuple):
 
 def can_repair(instance: Instance, variables: int) -> bool:
     """True if there is no objective, and constraints on two variables are all there is."""
-    pairs_only = all(isinstance(group, NotEqual | Conflict) for group in instance.constraints)
-    if instance.objective is not None or not pairs_only or not len(instance.constraints):
+    if instance.objective is not None or not instance.constraints or not pairs_only(instance):
         return False
     return table_size(instance, variables) <= LARGEST
 

@@ -20,7 +20,7 @@ from blogdit.cooling import Cooling, can_cool
 from blogdit.csp import Instance
 from blogdit.flips import NEVER
 from blogdit.noise import mix, wrap
-from blogdit.walk import Walk, table_size
+from blogdit.walk import SIDE_BY_SIDE, Walk, table_size
 
 ROUNDS = {"cpu": 1, "cuda": 8}  # unless they may take all the time
 ROUND = 128  # moves for each variable in a round
@@ -35,7 +35,6 @@ PATIENCE = 3  # rounds that an island goes on without a gain
 NOTHING = 1 << 62  # the energy of a state that is to be replaced
 MOST_WORK = {"cpu": 10**9, "cuda": 5 * 10**11}  # moves times values that a move looks at: seconds for an instance
 TOGETHER, SQUARES = 1 << 25, 1 << 30  # entries of all tables of neighbours on the device, and pairs of variables
-WALKERS = 396  # on a GPU, if they may take all the time: what an H200 runs side by side
 COLUMNS, FEW_CELLS = 32, 1 << 16  # on a CPU: with more chains, or pairs as above, a sweep takes longer
 MOST_CELLS = 1 << 27  # (variable, value) pairs of all walkers on the device
 
@@ -80,7 +79,7 @@ def search(
 def _walkers(instances: int, cells: int, kind: str, cools: bool) -> int:
     """How many chains of an instance go on side by side, if they may take all the time."""
     if kind == "cuda":  # few instances do not fill the device
-        return min(WALKERS, MOST_CELLS // cells) // instances
+        return min(SIDE_BY_SIDE, MOST_CELLS // cells) // instances
     return min(COLUMNS, FEW_CELLS // cells) if cools else 0
 
 

@@ -283,8 +283,8 @@ class Solver:
         """Steps until the next look at the device. With `trace` it is one, and what it did is told."""
         options, now = self.options, time.monotonic()
         open_ = [job for job in crew.jobs if not job.answered]
-        timed = options.time_limit is not None
-        if options.steps == 0 or (timed and not any(options.time_limit and self._share(job) for job in open_)):
+        seconds = [math.inf if options.time_limit is None else options.time_limit * self._share(job) for job in open_]
+        if options.steps == 0 or not any(seconds):
             return []
         steps = 1 if self.trace else self.look_every
         if options.steps is not None:

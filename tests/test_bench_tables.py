@@ -1,0 +1,223 @@
+"""From records to tables and pages: what is computed by hand."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench_cases import BY_HAND, TINY, record
+from blogdit import datasets
+from blogdit.bench import own, report
+from blogdit.bench.records import COLUMNS, RecordFile, device_name, read_records
+from blogdit.bench.report import fill
+from blogdit.bench.statistics import mean, worth
+from blogdit.bench.suites import SUITES
+from blogdit.bench.tables import budgets, published, table, with_raw, write_report
+from blogdit.errors import InputError
+from blogdit.runtime import commit
+
+# -- numbers ------------------------------------------------------------------------------------------------------
+
+
+def test_a_mean_and_its_interval_by_hand():
+    """Of 0 and 100, resampled means are 0, 50 and 100 with chances 1/4, 1/2, 1/4."""
+    m = mean([0.0, 100.0])
+    assert (m.value, m.low, m.high, m.count) == (50.0, 0.0, 100.0, 2)
+    many = mean([0.0, 1.0] * 200)
+    assert many.value == 0.5
+    assert many.high - many.low == pytest.approx(2 * 1.96 * 0.5 / 20, rel=0.1)  # the normal interval
+    assert mean([7.0] * 5).low == mean([7.0] * 5).high == 7.0
+    assert mean([1.0, 2.0, 4.0]) == mean([1.0, 2.0, 4.0])
+    with pytest.raises(ValueError, match="at least one"):
+        mean([])
+
+
+def test_what_an_answer_is_worth():
+    assert worth(record("c", "s", "i", 18), "gap") == 2
+    assert worth(record("c", "s", "i", 18), "objective") == 18
+    assert worth(record("c", "s", "i", 18, valid=False), "objective") == 0
+    assert worth(record("c", "s", "i", 18, valid=False), "gap") == 20
+    assert worth(record("c", "s", "i", None), "solved") == 100
+
+
+# -- records ------------------------------------------------------------------------------------------------------
+
+
+def test_records_survive_a_kill_in_the_middle_of_a_line(tmp_path):
+    file = RecordFile(tmp_path, {"seed": 0})
+    file.append(BY_HAND[:2])
+    with open(file.path, "a") as stream:
+        stream.write('{"suite": "ti')
+    again = RecordFile(tmp_path, {"seed": 0})
+    assert again.records == BY_HAND[:2]
+    again.append(BY_HAND[2:3])
+    assert read_records(again.path) == BY_HAND[:3]
+    again.write_csv()
+    rows = (tmp_path / "records.csv").read_text().splitlines()
+    assert len(rows) == 4
+    assert rows[0].split(",") == [name for name in COLUMNS if name in BY_HAND[0]]
+
+
+def test_records_of_other_settings_are_refused(tmp_path):
+    RecordFile(tmp_path, {"seed": 0, "limit": 3}).append(BY_HAND[:1])
+    with pytest.raises(InputError, match="holds records with another seed; expected the same, or another --out"):
+        RecordFile(tmp_path, {"seed": 1, "limit": 3})
+    (tmp_path / "records.jsonl").write_text("{}\nnonsense\n{}\n")
+    with pytest.raises(InputError, match=r"records.jsonl:2: not a record"):
+        RecordFile(tmp_path, {"seed": 0, "limit": 3})
+
+
+def test_machine_and_commit_are_named(monkeypatch):
+    monkeypatch.setenv("BLOGDIT_COMMIT", "0123456789ab")
+    assert commit() == "0123456789ab"
+    monkeypatch.delenv("BLOGDIT_COMMIT")
+    assert re.fullmatch(r"[0-9a-f]{12}\+?|v[\d.]+", commit())
+    assert device_name("cpu").startswith("CPU ")
+
+
+# -- tables -------------------------------------------------------------------------------------------------------
+
+
+def test_table_from_hand_made_records(tmp_path, monkeypatch):
+    """gaps of `first`: 2, 0 and 20, mean 7.33; of `second`: 0, on one instance. Published numbers stand apart."""
+    monkeypatch.setattr(
+        "blogdit.bench.tables.published", lambda: {"tiny": {"first": {"gaps": 3.5}, "Old": {"gaps": 9}}}
+    )
+    text = table(TINY, TINY.entrants, BY_HAND)
+    lines = text.splitlines()
+    assert lines[0] == "| system | gaps ↓ | shares ↑ | gaps, published |"
+    low, high = mean([2.0, 0.0, 20.0]).low, mean([2.0, 0.0, 20.0]).high
+    assert lines[2].startswith(f"| first | **7.33** [{low:.0f}, {high:.2f}] | **75.00** [")
+    assert lines[2].endswith("| 3.5 |")
+    assert lines[3] == "| second | 0 [0, 0] (1) | - | - |"
+    assert lines[4] == "| Old | - | - | 9 |"
+    assert "| first | 1.00 [1.00, 1.00] | 1.00 [1.00, 1.00] |" in lines
+    write_report(TINY, TINY.entrants, BY_HAND, tmp_path)
+    report = (tmp_path / "table.md").read_text()
+    assert "gaps: 100 generated, seed (9, 2): vertices 50; 3 instances; 1 s each" in report
+    assert "(N): on N of these instances only" in report
+    assert "device CPU; workers 1; commit abc; seed 0" in report
+    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_runs_of_an_instance_count_once():
+    records = [record("gaps", "first", "a", value, run=i) for i, value in enumerate((10, 20))]
+    records += [record("gaps", "first", "b", value, run=i) for i, value in enumerate((20, 20))]
+    line = table(TINY, TINY.entrants[:1], records).splitlines()[2]
+    assert line.startswith("| first | **2.50** [0, 5.00] |")
+    by_graph = table(replace(TINY, table="instances"), TINY.entrants[:1], records).splitlines()
+    assert by_graph[2] == "| a | 20 | 15.0 ± 5.0 [10.0, 20.0], 20 |"
+    assert by_graph[3] == "| b | 20 | 20.0 ± 0.0 [20.0, 20.0], 20 |"
+
+
+def test_cost_table_by_hand():
+    """`first` took 10 steps a second on each of three instances."""
+    lines = table(replace(TINY, table="cost"), TINY.entrants, BY_HAND).splitlines()
+    assert lines[2].startswith("| first | 1.00 [1.00, 1.00] | 10 |")
+    assert lines[3].startswith("| second | 0.5 [0.5, 0.5] | - |")
+
+
+def test_published_numbers_name_cases_that_exist():
+    for name, rows in published().items():
+        cases = {case.name for case in SUITES[name].cases}
+        graphs = {f"G{number}" for numbers in datasets.GSET_GRAPHS.values() for number in numbers}
+        for row in rows.values():
+            assert set(row) <= (graphs if name == "per-instance" else cases)
+    assert published()["sudoku"]["blogdit"] == {"easy": 100, "hard": 94.1}
+    assert len(published()["block-rates"]) == 10
+
+
+def test_what_was_there_before_the_local_search_has_a_row():
+    """Raw 15 and 19 of 20; where the chains had nothing valid it counts 0. Other systems have no such row."""
+    searched = [(18, 15), (20, 19), (20, None)]
+    records = [{**record("gaps", "first", str(i), end), "raw_objective": raw} for i, (end, raw) in enumerate(searched)]
+    lines = table(TINY, TINY.entrants, [*records, record("gaps", "second", "0", 20)]).splitlines()
+    assert lines[2].startswith("| first | **0.667** [")
+    assert lines[3].startswith("| first, before the local search | 8.67 [")
+    assert lines[4].startswith("| second | 0 [")
+
+
+def test_without_an_objective_the_row_before_the_search_counts_what_was_valid_then():
+    """Solved at once, repaired, and neither; a system that has repaired nothing has no such row."""
+    repaired = [(True, None), (True, 2), (False, 3)]
+    records = [
+        {**record("solved", "first", str(i), None, valid=valid), "raw_violated": raw}
+        for i, (valid, raw) in enumerate(repaired)
+    ]
+    others = [{**record("solved", "second", "0", None), "raw_violated": None}, record("solved", "third", "0", None)]
+    raw = with_raw([*records, *others])[len(records) + len(others) :]
+    assert [(one["system"], one["verdict"]) for one in raw] == [
+        ("first, before the local search", verdict) for verdict in ("valid", "invalid", "invalid")
+    ]
+
+
+def test_budgets_are_those_of_the_records():
+    """Seconds of a call are those of its instances together, but for a stretch that all graphs of a size share."""
+    together = {"budget_seconds": 60.0, "budget_steps": None, "batch": 200}
+    alone = {"budget_seconds": 10.0, "budget_steps": None, "batch": 1}
+    records = [{**record("gaps", "first", "a", 20), **together}, {**record("gaps", "second", "a", 20), **alone}]
+    assert budgets(TINY.cases[0], records) == "first 0.3 s, second 10 s"
+    assert budgets(replace(TINY.cases[0], stretch=True), records[:1]) == "60 s for graphs of one size together"
+    steps = [{**one, "budget_seconds": None, "budget_steps": 1000} for one in records]
+    assert budgets(TINY.cases[0], steps) == "1,000 steps each"
+
+
+# -- a page of results --------------------------------------------------------------------------------------------
+
+
+def test_report_fills_a_document(tmp_path, monkeypatch):
+    monkeypatch.setitem(SUITES, "tiny", TINY)
+    document = tmp_path / "docs" / "results.md"
+    document.parent.mkdir()
+    document.write_text(
+        "before\n<!-- begin tiny -->\nold\n<!-- end tiny -->\nafter\n<!-- begin other -->\n<!-- end other -->\n"
+    )
+    (tmp_path / "tiny").mkdir()
+    halves = ["".join(json.dumps(one) + "\n" for one in half) for half in (BY_HAND[:3], BY_HAND[3:])]
+    (tmp_path / "tiny" / "first.jsonl").write_text(halves[0])
+    (tmp_path / "tiny" / "second.jsonl.gz").write_bytes(gzip.compress(halves[1].encode()))
+    assert fill(tmp_path, document) == ["tiny"]
+    text = document.read_text()
+    assert "| first | **7.33**" in text
+    assert "old" not in text
+    assert text.startswith("before\n<!-- begin tiny -->\n| system")
+    assert text.endswith("<!-- end tiny -->\nafter\n<!-- begin other -->\n<!-- end other -->\n")
+    assert (document.parent / "figures" / "tiny.png").exists()
+    fill(tmp_path, document)
+    assert document.read_text() == text
+
+
+def test_runs_under_other_conditions_have_a_table_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setitem(SUITES, "tiny", TINY)
+    for folder, records in (("tiny", BY_HAND), ("tiny/shared", [{**BY_HAND[0], "objective": 5.0}])):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "all.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+    document = tmp_path / "results.md"
+    document.write_text("".join(f"<!-- begin {name} -->\n<!-- end {name} -->\n" for name in ("tiny", "tiny/shared")))
+    assert fill(tmp_path, document) == ["tiny", "tiny/shared"]
+    whole, shared = document.read_text().split("<!-- begin tiny/shared -->")
+    assert "| second |" in whole
+    assert "| second |" not in shared
+    assert "![tiny/shared](figures/tiny-shared.png)" in shared
+    assert (tmp_path / "figures" / "tiny-shared.png").exists()
+
+
+def test_report_says_what_it_needs(tmp_path, capsys):
+    assert report.main([]) == 2
+    assert "RESULTS DOCUMENT" in capsys.readouterr().err
+    assert report.main([str(tmp_path / "none"), str(tmp_path / "page.md")]) == 2
+    assert capsys.readouterr().err.endswith("none: no such folder\n")
+    assert report.main([str(tmp_path), str(tmp_path / "page.md")]) == 2
+    assert capsys.readouterr().err.endswith("page.md: no such file\n")
+
+
+def test_the_page_of_results_has_a_place_for_every_suite_and_names_every_system():
+    text = (Path(__file__).parent.parent / "docs" / "results.md").read_text()
+    assert re.findall(r"<!-- begin ([\w-]+) -->\n.*?<!-- end \1 -->", text, re.DOTALL) == list(SUITES)
+    for name in own.known():
+        assert f"`{name}`" in text
