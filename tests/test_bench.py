@@ -154,6 +154,14 @@ def test_every_suite_runs_small(tmp_path, capsys):
         assert {row["system"] for row in records} >= {one.label for one in SUITES[name].entrants}
 
 
+def test_who_stops_it_is_told_how_to_go_on(tmp_path, counting, capsys):
+    counting.stop_after = 0
+    command = ["bench", "mis", "--systems", "counting", "--cases", "RB-small", "--limit", "1", "--device", "cpu"]
+    assert run([*command, "--out", str(tmp_path)]) == 130
+    expected = f"stopped; what was finished is in {tmp_path}, and the same command goes on from there"
+    assert capsys.readouterr().err.splitlines() == [expected]
+
+
 def test_the_command_refuses_what_it_does_not_know(tmp_path, capsys, monkeypatch):
     monkeypatch.delenv(datasets.ENVIRONMENT, raising=False)
     assert run(["bench", "nothing", "--out", str(tmp_path)]) == 2

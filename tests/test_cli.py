@@ -64,6 +64,15 @@ def test_verify_several_instances(files, capsys):
     assert out[-1] == "1 of 2 valid"
 
 
+def test_verify_a_folder(tmp_path, capsys):
+    (tmp_path / "a.txt").write_text(NINE)
+    (tmp_path / "b.txt").write_text(f"{NINE}\n{NINE}\n")
+    answers = tmp_path / "answers.txt"
+    answers.write_text(f"{SOLVED}\n" * 3)
+    assert run(["verify", str(tmp_path), str(answers)]) == 0
+    assert capsys.readouterr().out.splitlines() == ["a: valid", "b:1: valid", "b:2: valid", "3 of 3 valid"]
+
+
 def test_verify_with_colors(files, capsys):
     arguments = files(graph="p edge 3 2\ne 1 2\ne 2 3\n", solution='{"values": [0, 1, 2]}')
     assert run(["verify", *arguments, "--colors", "3"]) == 0

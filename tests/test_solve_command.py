@@ -93,6 +93,13 @@ def test_a_problem_without_a_family_shows_its_values(solve, tmp_path, any_model)
     assert (code, out) == (0, "own: solved\n[0, 0]\n")
 
 
+def test_variables_with_names_are_shown_by_them(solve, tmp_path, any_model):
+    text = '{"format": "blogdit-csp", "version": 1, "domain_sizes": [1, 1], "labels": ["shift", "nurse"]}'
+    (tmp_path / "own.json").write_text(text)
+    code, out, _ = solve(tmp_path / "own.json", "--steps", 1, model=any_model)
+    assert (code, out) == (0, "own: solved\nshift = 0\nnurse = 0\n")
+
+
 @pytest.mark.parametrize("limit", ["0", "0.01"])
 def test_tiny_time_limits(solve, tmp_path, any_model, limit):
     formats.write(generate("maxcut", 3, seed=0), tmp_path / "cuts.jsonl")
@@ -170,6 +177,22 @@ def test_resume_with_another_question_is_an_error(tmp_path, capsys):
     error = capsys.readouterr().err.splitlines()[-1]
     assert error.endswith("o.jsonl: holds 't' as mis with 3 variables; expected maxcut with 3, or another --out")
     assert len(records(out)) == 1
+
+
+def test_resume_with_fewer_colors_is_an_error(tmp_path, capsys):
+    """A triangle in three colours answers nothing about two."""
+    path, out = write(tmp_path / "t.col", ["p edge 3 3", "e 1 2", "e 2 3", "e 1 3"]), tmp_path / "o.jsonl"
+    command = ["solve", str(path), "--device", "cpu", "--out", str(out), "--colors"]
+    assert run([*command, "3"]) == 0
+    assert run([*command, "2", "--resume"]) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.endswith("o.jsonl: holds 't' with more than 2 values; expected another --out")
+
+
+def test_a_run_that_fails_at_once_leaves_no_file(solve, tmp_path):
+    code, _, _ = solve(tmp_path / "missing.txt", "--strict", "--out", tmp_path / "o.jsonl")
+    assert code == 2
+    assert not (tmp_path / "o.jsonl").exists()
 
 
 def test_an_existing_file_is_not_overwritten(solve, tmp_path, lines):

@@ -1,79 +1,21 @@
-"""Instances without end: read from many files as they are asked for, and solved by a solver for each problem.
+"""Instances without end: taken from a stream as they are asked for, and solved by a solver for each problem.
 
-Nothing here holds more than a bounded number of instances, so files and folders may be larger than memory.
+Nothing here holds more than a bounded number of instances, so a stream may be larger than memory.
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 
-from blogdit import formats
 from blogdit.csp import Instance
 from blogdit.errors import InputError
-from blogdit.formats.text import OnError, plain_stem
+from blogdit.formats.text import OnError
 from blogdit.solver import Solver
 from blogdit.solving import Finished, Step
 
 READ_AHEAD = 1024  # instances that may wait for the solver of another problem
-
-
-def find_files(paths: Iterable[str | Path], leave_out: Iterable[str | Path] = ()) -> list[Path]:
-    """The files that are named, and those in the folders that are named, sorted; each once, hidden ones left out."""
-    known = {Path(path).resolve() for path in leave_out}
-    found = []
-    for path in map(Path, paths):
-        try:
-            inside = sorted(path.iterdir()) if path.is_dir() else [path]
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror or error}", path) from None
-        if path.is_dir():
-            inside = [entry for entry in inside if not entry.name.startswith(".") and not entry.is_dir()]
-            if not inside:
-                raise InputError("a folder without files; expected instances", path)
-        for file in inside:
-            if (real := file.resolve()) not in known:
-                known.add(real)
-                found.append(file)
-    return found
-
-
-def name_files(files: Sequence[Path]) -> list[str]:
-    """The stem of each file; where stems are equal, with the folder, then with the suffix, then the whole path."""
-    kinds: tuple[Callable[[Path], str], ...] = (
-        plain_stem,
-        lambda path: f"{path.absolute().parent.name}/{plain_stem(path)}",
-        lambda path: f"{path.absolute().parent.name}/{path.name}",
-        lambda path: str(path.absolute()),
-    )
-    names = [str(path) for path in files]
-    left = list(range(len(files)))
-    for kind in kinds:
-        candidates = {place: kind(files[place]) for place in left}
-        often = Counter(candidates.values())
-        for place, name in candidates.items():
-            names[place] = name
-        left = [place for place in left if often[candidates[place]] > 1]
-    return names
-
-
-def read_all(
-    files: Sequence[Path], problem: str | None = None, colors: int | None = None, on_error: OnError | None = None
-) -> Iterator[Instance]:
-    """The instances of all files one by one, each under a name of its own."""
-    names = name_files(files)
-    seen, copies = set[str](), Counter[str]()
-    for path, name in zip(files, names, strict=True):
-        for instance in formats.stream(path, problem, colors, name, on_error):
-            unique = instance.name
-            while unique in seen:
-                copies[instance.name] += 1
-                unique = f"{instance.name}#{copies[instance.name] + 1}"
-            seen.add(unique)
-            yield instance if unique == instance.name else replace(instance, name=unique)
 
 
 class ByProblem:

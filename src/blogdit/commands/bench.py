@@ -64,13 +64,14 @@ def bench(
         quick=suite == "quick",
     )
     models, tell = named_models(model), Told()
-    if suite == "quick":
-        for one in SUITES.values():
-            run_suite(one, out / one.name, options, models, tell)
-            print(out / one.name / "table.md")
-    else:
-        run_suite(find_suite(suite), out, options, models, tell)
-        print(out / "table.md")
+    chosen = {out / one.name: one for one in SUITES.values()} if suite == "quick" else {out: find_suite(suite)}
+    try:
+        for folder, one in chosen.items():
+            run_suite(one, folder, options, models, tell)
+            print(folder / "table.md")
+    except KeyboardInterrupt:
+        tell(f"stopped; what was finished is in {out}, and the same command goes on from there", None)
+        raise
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +14,6 @@ Colors = Annotated[int | None, typer.Option(help="Number of colours, for graph c
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
 Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu or cuda.")]
 Settings = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="A setting; may be repeated.")]
-InstanceFile = Annotated[Path, typer.Argument(metavar="INSTANCE", help="File with one or more instances.")]
 
 
 def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:

@@ -72,10 +72,10 @@ def solve(
     with Interrupts() as interrupts, ExitStack() as stack:
         from blogdit.api import solver_pool
         from blogdit.commands.solve_display import Display
+        from blogdit.formats.files import find_files, read_all
         from blogdit.formats.records import RecordFile
         from blogdit.runtime import set_threads
         from blogdit.solving import Step
-        from blogdit.streams import find_files, read_all
 
         set_threads(threads)
         tally = Tally()
@@ -139,6 +139,10 @@ def _unanswered(instances: Iterable[Instance], results: RecordFile, tally: Tally
                 f"{instance.problem} with {instance.size}, or another --out",
                 results.path,
             )
+        most = max(instance.domain_sizes, default=0)
+        if held.highest is not None and held.highest >= most:
+            message = f"holds {instance.name!r} with more than {most} values; expected another --out"
+            raise InputError(message, results.path)
         tally.skipped += 1
         tally.skipped_invalid += held.status == "infeasible"
 

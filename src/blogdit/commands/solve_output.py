@@ -59,8 +59,15 @@ def print_answer(result: Result) -> None:
         facts += f" ({result.raw_violations} violated before the local search)"
     print_line(f"{result.instance.name}: {facts}")
     family = families().get(result.instance.problem)
-    shown = str(result.values.tolist()) if family is None else family.render(result.instance, result.values)
-    print_line(shown)
+    print_line(_named(result) if family is None else family.render(result.instance, result.values))
+
+
+def _named(result: Result) -> str:
+    """The values of a problem of one's own, by the names of its variables if it has any."""
+    values, labels = result.values.tolist(), result.instance.labels
+    if labels is None:
+        return str(values)
+    return "\n".join(f"{label} = {value}" for label, value in zip(labels, values, strict=True))
 
 
 class View:
@@ -133,12 +140,10 @@ class Tally:
             table.add_row(problem, str(number), *map(str, counts), *means)
         if table.row_count:
             console.print(table)
-        facts = [
-            f"{self.done} instance{'s' * (self.done != 1)} in {seconds:.1f} s, {steps / max(seconds, 1e-9):.1f} steps/s"
-        ]
+        facts = [f"{_number(self.done, 'instance')} in {seconds:.1f} s, {steps / max(seconds, 1e-9):.1f} steps/s"]
         without = f", {self.skipped_invalid} of them without a valid answer" if self.skipped_invalid else ""
         facts += [f"{self.skipped} answered before{without}"] if self.skipped else []
-        facts += [f"{self.broken} input{'s' * (self.broken != 1)} could not be used"] if self.broken else []
+        facts += [f"{_number(self.broken, 'input')} could not be used"] if self.broken else []
         facts += [f"{self.unfinished} unfinished"] if self.unfinished else []
         console.print("; ".join(facts + ([note] if note else [])), soft_wrap=True)
 

@@ -9,12 +9,13 @@ from typing import Annotated
 import typer
 
 from blogdit import formats
-from blogdit.commands.options import Colors, InstanceFile, Problem
+from blogdit.commands.options import Colors, Problem
 from blogdit.csp import Instance, Verdict
+from blogdit.formats.files import find_files, read_all
 
 
 def verify(
-    instance: InstanceFile,
+    instance: Annotated[Path, typer.Argument(metavar="INSTANCES", help="File with instances, or a folder of them.")],
     solution: Annotated[Path, typer.Argument(metavar="SOLUTION", help="File with a solution for each instance.")],
     problem: Problem = None,
     colors: Colors = None,
@@ -28,8 +29,10 @@ def verify(
     Examples:
       blogdit verify puzzles.txt solutions.txt
       blogdit verify graph.col answers.jsonl --colors 5
+      blogdit verify graphs/ answers.jsonl --problem mis
     """
-    instances = formats.read(instance, problem, colors)
+    files = find_files([instance], leave_out=[solution] if instance.is_dir() else [])
+    instances = list(read_all(files, problem, colors))
     valid = 0
     for checked, values in zip(instances, formats.read_solutions(solution, instances), strict=True):
         verdict = checked.verify(values)

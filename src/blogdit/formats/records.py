@@ -19,13 +19,15 @@ class Held(NamedTuple):
 
     problem: str | None
     variables: int | None
+    highest: int | None  # of the values
     status: str | None
 
 
 class RecordFile:
     """JSON lines, each in the file as soon as it is written. `held` are the instances it held at the start, by name.
 
-    A file that exists is gone on with only if `resume` says so; a last line that a kill has cut off is dropped.
+    A file that exists is gone on with only if `resume` says so; a last line that a kill has cut off is dropped. An
+    error before the first line leaves no new file behind.
     """
 
     def __init__(self, path: str | Path, resume: bool = False):
@@ -36,6 +38,7 @@ class RecordFile:
             if not resume:
                 raise InputError("exists already; expected --resume to go on with it, or another file", path)
             self._take_stock()
+        self._is_new = not self.path.exists()
         try:
             self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115 (closed with this object)
         except OSError as error:
@@ -74,7 +77,8 @@ class RecordFile:
             data = json.loads(line)
             name, values = data["instance"], data.get("values")
             variables = len(values) if isinstance(values, list | str) else None
-            held = Held(data.get("problem"), variables, data.get("status"))
+            highest = max(values, default=None) if isinstance(values, list) else None
+            held = Held(data.get("problem"), variables, highest, data.get("status"))
         except (ValueError, TypeError, KeyError, AttributeError):
             name = None
         if not isinstance(name, str):
@@ -89,3 +93,5 @@ class RecordFile:
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._file.close()
+        if error is not None and self._is_new and not self.path.stat().st_size:
+            self.path.unlink()
