@@ -17,7 +17,7 @@ from blogdit.bench.records import COLUMNS, RecordFile, device_name, read_records
 from blogdit.bench.report import fill
 from blogdit.bench.statistics import mean, worth
 from blogdit.bench.suites import SUITES
-from blogdit.bench.tables import budgets, published, table, with_raw, write_report
+from blogdit.bench.tables import budgets, footer, published, table, with_raw, write_report
 from blogdit.errors import InputError
 from blogdit.runtime import commit
 
@@ -100,9 +100,23 @@ def test_table_from_hand_made_records(tmp_path, monkeypatch):
     write_report(TINY, TINY.entrants, BY_HAND, tmp_path)
     report = (tmp_path / "table.md").read_text()
     assert "gaps: 100 generated, seed (9, 2): vertices 50; 3 instances; 1 s each" in report
-    assert "(N): on N of these instances only" in report
-    assert "device CPU; workers 1; commit abc; seed 0" in report
+    assert "(N): on N instances" in report
+    assert "device CPU; commit abc; seed 0.\n" in report
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_differences_are_over_the_instances_that_both_ran_on():
+    """On a, b and c `first` has gaps 2, 0 and 20; `second` on a and b 0 and 3: -2 and +3."""
+    records = [*BY_HAND[:4], record("gaps", "second", "b", 17)]
+    lines = table(TINY, TINY.entrants, records).splitlines()
+    where = lines.index("| less first, on the same instances | gaps | shares |")
+    assert lines[where + 2] == "| second | +0.5 [-2.00, +3.00] (2) | - |"
+    assert table(TINY, TINY.entrants, BY_HAND[:3]).count("less first") == 0, "nobody to compare with"
+
+
+def test_workers_are_stated_for_systems_that_use_them():
+    records = [{**record("gaps", name, "a", 20), "workers": n} for name, n in (("cp-sat", 8), ("greedy", 16))]
+    assert "seed 0; cp-sat with 8 workers.\n" in footer(TINY, records)
 
 
 def test_runs_of_an_instance_count_once():

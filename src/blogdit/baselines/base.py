@@ -38,6 +38,7 @@ class System(ABC):
     counts: Literal["steps", "own steps", "seconds"] = "seconds"
     batched: bool = False  # `solve_many` works on all instances at the same time
     parallel: bool = False  # `solve` works outside Python's lock: calls at the same time do not slow each other down
+    threaded: bool = False  # `solve` uses as many threads as the budget has workers
     packages: tuple[str, ...] = ()  # that it imports besides the core dependencies
 
     def supports(self, instance: Instance) -> bool:

@@ -24,6 +24,7 @@ MOST_LITERALS = 64  # values of a variable that is made of Booleans
 class CpSat(System):
     packages = ("ortools",)
     parallel = True
+    threaded = True
 
     def __init__(self, name: str, summary: str, **parameters: Any):
         self.name, self.summary, self.parameters = name, summary, parameters

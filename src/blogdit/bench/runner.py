@@ -175,7 +175,8 @@ def _misfit(system: System, instance: Instance) -> str | None:
 
 def perform(suite: Suite, work: Work, options: Options, tell: Tell) -> Iterator[list[Record]]:
     """Solve what is left, one call at a time; yields the records of each call."""
-    facts = {"device": device_name(options.device), "workers": options.workers, "commit": commit()}
+    facts = {"workers": options.workers, "commit": commit()}
+    devices = {True: device_name(options.device), False: device_name("cpu")}  # of systems that solve many at a time
     for cell in work.cells:
         best_known = datasets.best_known(cell.case.split, options.data)
         while cell.waiting:
@@ -189,7 +190,8 @@ def perform(suite: Suite, work: Work, options: Options, tell: Tell) -> Iterator[
                 **{"suite": suite.name, "case": cell.case.name, "system": cell.entrant.label},
                 **{"call_seconds": round(spent, 6), "seconds": round(spent / len(together), 6)},
                 **{"batch": len(together) if cell.system.batched else 1, "jobs": options.jobs},
-                **{"budget_seconds": budget.seconds, "budget_steps": budget.steps, **facts},
+                **{"budget_seconds": budget.seconds, "budget_steps": budget.steps},
+                **{"device": devices[cell.system.batched], **facts},
             }
             del cell.waiting[: len(together)]
             cell.done += len(together)

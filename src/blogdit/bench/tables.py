@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from blogdit import datasets
+from blogdit.baselines import systems
 from blogdit.bench.records import FIGURE, TABLE, Record
 from blogdit.bench.statistics import COVERED, Mean, mean, worth
 from blogdit.bench.suites import Case, Entrant, Suite
@@ -72,12 +73,24 @@ def _select(records: Sequence[Record], case: Case, label: str) -> list[Record]:
     return [record for record in records if record["case"] == case.name and record["system"] == label]
 
 
-def measured(records: Sequence[Record], case: Case, label: str) -> Mean | None:
-    """The metric of a case for a system, over its instances (runs of one instance are averaged first)."""
-    by_instance: dict[str, list[float]] = {}
+def by_instance(records: Sequence[Record], case: Case, label: str) -> dict[str, float]:
+    """The metric of a case for a system on each instance it ran on, a mean over runs."""
+    found: dict[str, list[float]] = {}
     for record in _select(records, case, label):
-        by_instance.setdefault(record["instance"], []).append(worth(record, case.metric))
-    return mean([float(np.mean(runs)) for runs in by_instance.values()]) if by_instance else None
+        found.setdefault(record["instance"], []).append(worth(record, case.metric))
+    return {name: float(np.mean(runs)) for name, runs in found.items()}
+
+
+def measured(records: Sequence[Record], case: Case, label: str) -> Mean | None:
+    values = by_instance(records, case, label)
+    return mean(list(values.values())) if values else None
+
+
+def difference(records: Sequence[Record], case: Case, label: str, other: str) -> Mean | None:
+    """The metric of a system less that of another, over the instances that both ran on."""
+    left, right = by_instance(records, case, label), by_instance(records, case, other)
+    paired = [value - right[name] for name, value in left.items() if name in right]
+    return mean(paired) if paired else None
 
 
 def counted(records: Sequence[Record], case: Case, label: str) -> int:
@@ -98,15 +111,15 @@ def steps_per_second(records: Sequence[Record], case: Case, label: str) -> float
     return steps / seconds if steps and seconds else None
 
 
-def _number(value: float) -> str:
-    return f"{value:.3g}" if abs(value) < 1 else f"{value:.2f}"
+def _number(value: float, sign: str = "-") -> str:
+    return f"{value:{sign if value else '-'}.3g}" if abs(value) < 1 else f"{value:{sign}.2f}"
 
 
-def _cell(found: Mean | None, best: bool = False) -> str:
+def _cell(found: Mean | None, best: bool = False, sign: str = "-") -> str:
     if found is None:
         return NOTHING
-    value = f"**{_number(found.value)}**" if best else _number(found.value)
-    return f"{value} [{_number(found.low)}, {_number(found.high)}]"
+    value, low, high = (_number(number, sign) for number in (found.value, found.low, found.high))
+    return f"{f'**{value}**' if best else value} [{low}, {high}]"
 
 
 def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -123,6 +136,8 @@ def _published(suite: Suite, cases: Sequence[Case]) -> tuple[list[Case], dict[st
 def _by_system(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> str:
     known, numbers = _published(suite, suite.cases)
     spent = [[label, *(_cell(timed(records, case, label)) for case in suite.cases)] for label in labels]
+    names = [case.name for case in suite.cases]
+    more = [_differences(suite, labels, records), _markdown(["seconds per instance", *names], spent)]
     records = with_raw(records)
     labels = [
         name
@@ -150,8 +165,19 @@ def _by_system(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -
             cells.append(_cell(m, m is not None and not part and m.value == best[case.name]) + part)
         shown = [numbers.get(label, {}).get(case.name) for case in known]
         rows.append([label, *cells, *(NOTHING if value is None else f"{value:g}" for value in shown)])
-    seconds = _markdown(["seconds per instance", *(case.name for case in suite.cases)], spent)
-    return f"{_markdown(header, rows)}\n{seconds}"
+    return "\n".join([_markdown(header, rows), *filter(None, more)])
+
+
+def _differences(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> str:
+    """Every system against the first, in pairs: where one ran on a part, the columns alone do not compare."""
+    first, *others = labels or [""]
+    rows = []
+    for label in others:
+        found = [difference(records, case, label, first) for case in suite.cases]
+        if any(found):
+            rows.append([label, *(NOTHING if m is None else f"{_cell(m, sign='+')} ({m.count})" for m in found)])
+    header = [f"less {first}, on the same instances", *(case.name for case in suite.cases)]
+    return _markdown(header, rows) if rows else ""
 
 
 def _by_cost(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> str:
@@ -226,17 +252,23 @@ def footer(suite: Suite, records: Sequence[Record]) -> str:
         metric = MEANINGS[case.metric]
         budget = budgets(case, records)
         lines.append(f"- {case.name}: {datasets.split_named(case.split).summary}{many}; {budget}; {metric}.")
-    facts = {
-        name: sorted({str(r[name]) for r in records if name in r}) for name in ("device", "workers", "commit", "seed")
-    }
-    lines.append("- " + "; ".join(f"{name} {', '.join(values)}" for name, values in facts.items() if values) + ".")
+    facts = {name: sorted({str(r[name]) for r in records if name in r}) for name in ("device", "commit", "seed")}
+    shown = [f"{name} {', '.join(values)}" for name, values in facts.items() if values]
+    lines.append("- " + "; ".join([*shown, *_workers(records)]) + ".")
     lines.append(
         f"- Brackets: {COVERED} % bootstrap intervals of the mean. Every answer was checked by the same verifier."
     )
     if suite.table == "systems" and any(_runs_on_a_part(case, records) for case in suite.cases):
-        lines.append("- (N): on N of these instances only; not to be compared with the rest of the column.")
+        lines.append("- (N): on N instances; of the first table, compare these cells by the differences alone.")
     lines += [f"- {suite.notes}"] if suite.notes else []
     return "\n".join(lines) + "\n"
+
+
+def _workers(records: Sequence[Record]) -> list[str]:
+    """How many CPU threads those systems had that can use several."""
+    threaded = [label for label in _systems(records) if label in systems() and systems()[label].threaded]
+    numbers = {label: sorted({r["workers"] for r in records if r["system"] == label}) for label in threaded}
+    return [f"{label} with {' or '.join(map(str, found))} workers" for label, found in numbers.items()]
 
 
 def _runs_on_a_part(case: Case, records: Sequence[Record]) -> bool:
