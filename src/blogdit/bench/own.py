@@ -45,6 +45,9 @@ VARIANTS = {
     "blogdit": Variant("blogdit, as the model's card recommends"),
     "blogdit-last-step": Variant("blogdit, judged by its last step only", last_step=True),
     "blogdit-random-blocks": Variant("the same weights, blocks chosen at random", options={"block": "random"}),
+    "blogdit-margin-blocks": Variant("the same weights, blocks of unsure variables", options={"block": "margin"}),
+    "blogdit-critical-blocks": Variant("the same weights, blocks of violated variables", options={"block": "critical"}),
+    "blogdit-related-blocks": Variant("the same weights, blocks of neighbours", options={"block": "related"}),
     "blogdit-brief": Variant("trained as briefly as the variants below, to compare them with", "-brief"),
     "blogdit-no-entropy": Variant("trained without the entropy term", "-no-entropy"),
     "consformer": Variant(

@@ -135,7 +135,13 @@ SUITES = {
             "Ablations: what blogdit's parts add",
             (HARD_SUDOKU, COLORING[1], COLORING[3], *MIS, MAXCUT_800, MAXCUT_2K),
             QUICK,
-            _entrants("blogdit", "blogdit-random-blocks", "blogdit-brief", "blogdit-no-entropy", "dit", "gibbs"),
+            _entrants(
+                "blogdit",
+                *(f"blogdit-{selector}-blocks" for selector in ("random", "margin", "critical", "related")),
+                *("blogdit-brief", "blogdit-no-entropy", "dit", "gibbs"),
+            ),
+            notes="The cards choose blocks at random for Sudoku and MaxCut, critical ones for colouring and MIS: there one "
+            "of the four rows repeats the first. No-entropy and dit were trained as briefly as blogdit-brief.",
         ),
         Suite(
             "block-rates",
