@@ -13,11 +13,12 @@ import pytest
 from bench_cases import BY_HAND, TINY, record
 from blogdit import datasets
 from blogdit.bench import own, report
+from blogdit.bench.measures import with_raw
 from blogdit.bench.records import COLUMNS, RecordFile, device_name, read_records
 from blogdit.bench.report import fill
 from blogdit.bench.statistics import mean, worth
 from blogdit.bench.suites import SUITES
-from blogdit.bench.tables import budgets, footer, published, table, with_raw, write_report
+from blogdit.bench.tables import budgets, footer, published, table, write_report
 from blogdit.errors import InputError
 from blogdit.runtime import commit
 
@@ -112,6 +113,14 @@ def test_differences_are_over_the_instances_that_both_ran_on():
     where = lines.index("| less first, on the same instances | gaps | shares |")
     assert lines[where + 2] == "| second | +0.5 [-2.00, +3.00] (2) | - |"
     assert table(TINY, TINY.entrants, BY_HAND[:3]).count("less first") == 0, "nobody to compare with"
+
+
+def test_differences_before_the_search_are_between_those_rows():
+    """After it both are at 20; before it `first` was at 15, `second` at 12."""
+    records = [{**record("gaps", name, "a", 20), "raw_objective": raw} for name, raw in (("first", 15), ("second", 12))]
+    lines = table(TINY, TINY.entrants, records).splitlines()
+    assert "| second | 0 [0, 0] (1) | - |" in lines
+    assert "| second, before the local search | +3.00 [+3.00, +3.00] (1) | - |" in lines
 
 
 def test_workers_are_stated_for_systems_that_use_them():

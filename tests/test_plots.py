@@ -24,13 +24,27 @@ def drawn(kind, suite, records):
     return figure
 
 
-def test_bars_have_the_means_of_the_table(tmp_path):
-    left, right = drawn("bars", TINY, BY_HAND).axes
-    assert [bar.get_width() for bar in left.patches] == pytest.approx([22 / 3, 0.0])
-    assert [bar.get_width() for bar in right.patches] == pytest.approx([75.0])
+def points(axis):
+    """(value, row) of each point of a panel."""
+    return [tuple(container.lines[0].get_xydata()[0]) for container in axis.containers]
+
+
+def test_points_are_the_means_of_the_table_in_the_order_of_the_suite(tmp_path):
+    left, right = drawn("points", TINY, [*BY_HAND[3:], *BY_HAND[:3]]).axes
+    assert [round(row) for _, row in points(left)] == [0, 1]
+    assert [value for value, _ in points(left)] == pytest.approx([22 / 3, 0.0])
+    assert [value for value, _ in points(right)] == pytest.approx([75.0])
+    assert left.get_ylim() == right.get_ylim(), "a row is the same system in every panel"
     assert [label.get_text() for label in left.get_yticklabels()] == ["first", "second"]
     draw(TINY, BY_HAND, tmp_path / "figure.png")
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_was_there_before_the_search_is_a_point_beside_it():
+    records = [{**record("gaps", "first", "a", 20), "raw_objective": 15}]
+    after, raw = points(drawn("points", TINY, records).axes[0])
+    assert (after[0], raw[0]) == (0, 5)
+    assert round(after[1]) == round(raw[1]) == 0
 
 
 def test_lines_run_over_the_steps():
@@ -43,6 +57,7 @@ def test_lines_run_over_the_steps():
 def test_cost_and_instances_are_drawn():
     (cost,) = drawn("cost", TINY, BY_HAND).axes
     assert sorted(bar.get_height() for bar in cost.patches) == pytest.approx([0.5, 1.0, 1.0])
+    assert [text.get_text() for text in cost.get_legend().get_texts()] == ["first", "second"]
     (graphs,) = drawn("instances", TINY, BY_HAND[:2]).axes
     assert [label.get_text() for label in graphs.get_xticklabels()] == ["a", "b"]
 

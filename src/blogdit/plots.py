@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from blogdit.bench.measures import before, measured, names_of, timed, with_raw
 from blogdit.bench.records import Record
 from blogdit.bench.statistics import mean, worth
 from blogdit.bench.suites import Suite
-from blogdit.bench.tables import measured, timed
 from blogdit.errors import InputError
 
-LABELS = {"solved": "solved, %", "objective": "objective", "gap": "gap to best known"}
+LABELS = {"solved": "solved, %", "objective": "objective", "gap": "gap"}
 
 
 def draw(suite: Suite, records: Sequence[Record], path: Path) -> None:
@@ -29,34 +29,42 @@ def draw(suite: Suite, records: Sequence[Record], path: Path) -> None:
     figure.savefig(path, dpi=150)
 
 
-def _systems(records: Sequence[Record]) -> list[str]:
-    return list(dict.fromkeys(str(record["system"]) for record in records))
+def _systems(suite: Suite, records: Sequence[Record]) -> list[str]:
+    """In the order of the suite, then the others."""
+    order = [entrant.label for entrant in suite.entrants]
+    return sorted(names_of(records), key=lambda name: order.index(name) if name in order else len(order))
 
 
 def _whiskers(value: float, low: float, high: float) -> list[list[float]]:
     return [[max(value - low, 0.0)], [max(high - value, 0.0)]]
 
 
-def _bars(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
-    """A panel for each case, a bar with its interval for each system."""
-    systems = _systems(records)
-    axes = figure.subplots(1, len(suite.cases), squeeze=False)[0]
+def _points(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
+    """A panel for each case, a point with its interval for each system; hollow: before its local search."""
+    systems, records = _systems(suite, records), with_raw(records)
+    figure.set_size_inches(max(8.0, 2.5 + 1.3 * len(suite.cases)), 1.5 + 0.3 * len(systems))
+    axes = figure.subplots(1, len(suite.cases), squeeze=False, sharey=True)[0]
     for axis, case in zip(axes, suite.cases, strict=True):
         for row, label in enumerate(systems):
-            m = measured(records, case, label)
-            if m is not None:
-                axis.barh(row, m.value, xerr=_whiskers(m.value, m.low, m.high), color=f"C{row % 10}", capsize=2)
-        axis.set_yticks(range(len(systems)), systems if axis is axes[0] else [""] * len(systems), fontsize=8)
-        axis.invert_yaxis()
+            for name, shift, fill in ((label, -0.12, f"C{row % 10}"), (before(label), 0.18, "white")):
+                m = measured(records, case, name)
+                if m is not None:
+                    whiskers, style = _whiskers(m.value, m.low, m.high), {"fmt": "o", "ms": 4.5, "capsize": 2}
+                    axis.errorbar(m.value, row + shift, xerr=whiskers, color=f"C{row % 10}", mfc=fill, **style)
+        if case.metric == "gap":
+            axis.set_xscale("symlog", linthresh=1)
         axis.set_title(case.name, fontsize=9)
         axis.set_xlabel(LABELS[case.metric], fontsize=8)
         axis.tick_params(axis="x", labelsize=7)
+        axis.grid(alpha=0.3)
+    axes[0].set_yticks(range(len(systems)), systems, fontsize=8)
+    axes[0].set_ylim(len(systems) - 0.5, -0.5)
 
 
 def _lines(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
     """The metric against the steps, which are the names of the cases."""
     axis = figure.subplots()
-    for label in _systems(records):
+    for label in _systems(suite, records):
         found = [(case, m) for case in suite.cases if (m := measured(records, case, label)) is not None]
         steps = [case.steps or 0 for case, _ in found]
         axis.plot(steps, [m.value for _, m in found], marker="o", label=label)
@@ -70,17 +78,16 @@ def _lines(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
 
 def _cost(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
     """Seconds per instance, on a logarithmic scale."""
-    axis, systems = figure.subplots(), _systems(records)
+    axis, systems = figure.subplots(), _systems(suite, records)
     width = 0.8 / max(len(systems), 1)
     for row, label in enumerate(systems):
-        for column, case in enumerate(suite.cases):
-            m = timed(records, case, label)
-            if m is not None:
-                place = column + (row - (len(systems) - 1) / 2) * width
-                name = label if column == 0 else None
-                axis.bar(
-                    place, m.value, width, yerr=_whiskers(m.value, m.low, m.high), color=f"C{row % 10}", label=name
-                )
+        measures = [timed(records, case, label) for case in suite.cases]
+        found = [(column, m) for column, m in enumerate(measures) if m is not None]
+        if not found:
+            continue
+        places = [column + (row - (len(systems) - 1) / 2) * width for column, _ in found]
+        whiskers = np.hstack([_whiskers(m.value, m.low, m.high) for _, m in found])
+        axis.bar(places, [m.value for _, m in found], width, yerr=whiskers, color=f"C{row % 10}", label=label)
     axis.set_yscale("log")
     axis.set_xticks(range(len(suite.cases)), [case.name for case in suite.cases], fontsize=8)
     axis.set_ylabel("seconds per instance")
@@ -89,7 +96,7 @@ def _cost(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
 
 def _instances(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
     """For each graph the mean over runs and its standard deviation, as a share of the best cut in the records."""
-    axis, systems = figure.subplots(), _systems(records)
+    axis, systems = figure.subplots(), _systems(suite, records)
     names = list(dict.fromkeys(str(record["instance"]) for record in records))
     for row, label in enumerate(systems):
         for column, name in enumerate(names):
@@ -112,7 +119,7 @@ def _trajectory(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
     """Paths over the cloud that the projection was fitted on, coloured by the share of right cells."""
     cloud = [record for record in records if record["kind"] == "cloud"]
     target = [record for record in records if record["kind"] == "target"]
-    systems = [label for label in _systems(records) if label not in ("cloud", "target")]
+    systems = [label for label in names_of(records) if label not in ("cloud", "target")]
     axes = figure.subplots(1, max(len(systems), 1), squeeze=False, sharex=True, sharey=True)[0]
     points = None
     for axis, label in zip(axes, systems, strict=False):
@@ -128,7 +135,7 @@ def _trajectory(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
 
 
 DRAWERS: dict[str, Callable[[Any, Suite, Sequence[Record]], None]] = {
-    "bars": _bars,
+    "points": _points,
     "lines": _lines,
     "cost": _cost,
     "instances": _instances,

@@ -45,7 +45,7 @@ class Suite:
     entrants: tuple[Entrant, ...]
     runs: int = 1  # independent runs on each instance
     table: Literal["systems", "cost", "instances", "trajectory"] = "systems"
-    figure: Literal["bars", "lines", "cost", "instances", "trajectory"] = "bars"
+    figure: Literal["points", "lines", "cost", "instances", "trajectory"] = "points"
     notes: str = ""
     published: bool = True  # show published numbers beside ours
 

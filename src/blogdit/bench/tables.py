@@ -12,6 +12,17 @@ import numpy as np
 
 from blogdit import datasets
 from blogdit.baselines import systems
+from blogdit.bench.measures import (
+    before,
+    counted,
+    difference,
+    measured,
+    names_of,
+    select,
+    steps_per_second,
+    timed,
+    with_raw,
+)
 from blogdit.bench.records import FIGURE, TABLE, Record
 from blogdit.bench.statistics import COVERED, Mean, mean, worth
 from blogdit.bench.suites import Case, Entrant, Suite
@@ -43,72 +54,10 @@ def write_report(suite: Suite, entrants: Sequence[Entrant], records: Sequence[Re
 
 def table(suite: Suite, entrants: Sequence[Entrant], records: Sequence[Record]) -> str:
     """Rows in the order of the entrants; who has no record has no row, but for published numbers."""
-    present = _systems(records)
+    present = names_of(records)
     labels = [entrant.label for entrant in entrants if entrant.label in present]
     labels += [name for name in present if name not in labels]
     return TABLES[suite.table](suite, labels, records)
-
-
-def with_raw(records: Sequence[Record]) -> list[Record]:
-    """The records, and for systems with a local search at the end also what they had before it, as another system."""
-    names = ("raw_objective", "raw_violated")
-    searched = {(r["system"], r["case"]) for r in records if any(r.get(name) is not None for name in names)}
-    raw = [
-        {**record, **_before_search(record), "system": f"{record['system']}, before the local search"}
-        for record in records
-        if (record["system"], record["case"]) in searched
-    ]
-    return [*records, *raw]
-
-
-def _before_search(record: Record) -> Record:
-    """The verdict and the objective that an answer had then."""
-    if record["objective"] is None:  # nothing to optimise: what was valid at once was not searched
-        return {"verdict": "invalid" if record.get("raw_violated") else record["verdict"]}
-    found = record["raw_objective"]
-    return {"objective": found, "verdict": record["verdict"] if found is not None else "invalid"}
-
-
-def _select(records: Sequence[Record], case: Case, label: str) -> list[Record]:
-    return [record for record in records if record["case"] == case.name and record["system"] == label]
-
-
-def by_instance(records: Sequence[Record], case: Case, label: str) -> dict[str, float]:
-    """The metric of a case for a system on each instance it ran on, a mean over runs."""
-    found: dict[str, list[float]] = {}
-    for record in _select(records, case, label):
-        found.setdefault(record["instance"], []).append(worth(record, case.metric))
-    return {name: float(np.mean(runs)) for name, runs in found.items()}
-
-
-def measured(records: Sequence[Record], case: Case, label: str) -> Mean | None:
-    values = by_instance(records, case, label)
-    return mean(list(values.values())) if values else None
-
-
-def difference(records: Sequence[Record], case: Case, label: str, other: str) -> Mean | None:
-    """The metric of a system less that of another, over the instances that both ran on."""
-    left, right = by_instance(records, case, label), by_instance(records, case, other)
-    paired = [value - right[name] for name, value in left.items() if name in right]
-    return mean(paired) if paired else None
-
-
-def counted(records: Sequence[Record], case: Case, label: str) -> int:
-    """On how many instances of a case a system ran."""
-    return len({record["instance"] for record in _select(records, case, label)})
-
-
-def timed(records: Sequence[Record], case: Case, label: str) -> Mean | None:
-    """Seconds per instance."""
-    chosen = [record["seconds"] for record in _select(records, case, label) if not record["run"]]
-    return mean(chosen) if chosen else None
-
-
-def steps_per_second(records: Sequence[Record], case: Case, label: str) -> float | None:
-    """Steps of all instances together in a second of wall-clock."""
-    chosen = [record for record in _select(records, case, label) if not record["run"]]
-    steps, seconds = sum(r["steps"] for r in chosen), sum(r["seconds"] for r in chosen)
-    return steps / seconds if steps and seconds else None
 
 
 def _number(value: float, sign: str = "-") -> str:
@@ -134,16 +83,17 @@ def _published(suite: Suite, cases: Sequence[Case]) -> tuple[list[Case], dict[st
 
 
 def _by_system(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> str:
-    known, numbers = _published(suite, suite.cases)
     spent = [[label, *(_cell(timed(records, case, label)) for case in suite.cases)] for label in labels]
-    names = [case.name for case in suite.cases]
-    more = [_differences(suite, labels, records), _markdown(["seconds per instance", *names], spent)]
+    seconds = _markdown(["seconds per instance", *(case.name for case in suite.cases)], spent)
     records = with_raw(records)
-    labels = [
-        name
-        for label in labels
-        for name in dict.fromkeys([label, *(s for s in _systems(records) if s.startswith(f"{label}, before "))])
-    ]
+    return "\n".join(filter(None, [_values(suite, labels, records), _differences(suite, labels, records), seconds]))
+
+
+def _values(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> str:
+    """The metric of every system on every case, then what was published; the best of those that ran on all is bold."""
+    known, numbers = _published(suite, suite.cases)
+    present = names_of(records)
+    labels = [name for label in labels for name in (label, before(label)) if name in present]
     best, all_of = {}, {}
     for case in suite.cases:
         counts = {label: counted(records, case, label) for label in labels}
@@ -165,15 +115,17 @@ def _by_system(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -
             cells.append(_cell(m, m is not None and not part and m.value == best[case.name]) + part)
         shown = [numbers.get(label, {}).get(case.name) for case in known]
         rows.append([label, *cells, *(NOTHING if value is None else f"{value:g}" for value in shown)])
-    return "\n".join([_markdown(header, rows), *filter(None, more)])
+    return _markdown(header, rows)
 
 
 def _differences(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> str:
-    """Every system against the first, in pairs: where one ran on a part, the columns alone do not compare."""
+    """Every system against the first, in pairs, also before their searches: where one ran on a part, the columns of
+    values alone do not compare."""
     first, *others = labels or [""]
+    pairs = [pair for label in others for pair in ((label, first), (before(label), before(first)))]
     rows = []
-    for label in others:
-        found = [difference(records, case, label, first) for case in suite.cases]
+    for label, other in pairs:
+        found = [difference(records, case, label, other) for case in suite.cases]
         if any(found):
             rows.append([label, *(NOTHING if m is None else f"{_cell(m, sign='+')} ({m.count})" for m in found)])
     header = [f"less {first}, on the same instances", *(case.name for case in suite.cases)]
@@ -247,7 +199,7 @@ def footer(suite: Suite, records: Sequence[Record]) -> str:
     """How the numbers came about: instances, budgets, machine, commit."""
     lines = []
     for case in suite.cases:
-        most = max((counted(records, case, label) for label in _systems(records)), default=0)
+        most = max((counted(records, case, label) for label in names_of(records)), default=0)
         many = f"; {most} instance{'s' * (most > 1)}" if most else ""
         metric = MEANINGS[case.metric]
         budget = budgets(case, records)
@@ -266,20 +218,20 @@ def footer(suite: Suite, records: Sequence[Record]) -> str:
 
 def _workers(records: Sequence[Record]) -> list[str]:
     """How many CPU threads those systems had that can use several."""
-    threaded = [label for label in _systems(records) if label in systems() and systems()[label].threaded]
+    threaded = [label for label in names_of(records) if label in systems() and systems()[label].threaded]
     numbers = {label: sorted({r["workers"] for r in records if r["system"] == label}) for label in threaded}
-    return [f"{label} with {' or '.join(map(str, found))} workers" for label, found in numbers.items()]
+    return [f"{label} with {' or '.join(map(str, n))} worker{'s' * (n != [1])}" for label, n in numbers.items()]
 
 
 def _runs_on_a_part(case: Case, records: Sequence[Record]) -> bool:
-    return len({counted(records, case, label) for label in _systems(records)} - {0}) > 1
+    return len({counted(records, case, label) for label in names_of(records)} - {0}) > 1
 
 
 def budgets(case: Case, records: Sequence[Record]) -> str:
     """What each system had for an instance, as the records say."""
     by_budget: dict[str, list[str]] = {}
-    for label in _systems(records):
-        chosen = _select(records, case, label)
+    for label in names_of(records):
+        chosen = select(records, case, label)
         for budget in dict.fromkeys(_budget(case, record) for record in chosen):
             together = case.stretch and any(record.get("batch", 1) > 1 for record in chosen)
             by_budget.setdefault(budget + (" for graphs of one size together" if together else ""), []).append(label)
@@ -294,7 +246,3 @@ def _budget(case: Case, record: Record) -> str:
     if (seconds := record.get("budget_seconds", case.seconds)) is None:
         return "steps of its own"
     return f"{seconds / (1 if case.stretch else record.get('batch', 1)):.3g} s"
-
-
-def _systems(records: Sequence[Record]) -> list[str]:
-    return list(dict.fromkeys(str(record["system"]) for record in records))

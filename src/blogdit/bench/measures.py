@@ -1,0 +1,85 @@
+"""Numbers from records: what a system reached on a case, on how many instances and in what time. No formatting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from blogdit.bench.records import Record
+from blogdit.bench.statistics import Mean, mean, worth
+from blogdit.bench.suites import Case
+
+BEFORE = "before the local search"
+
+
+def names_of(records: Sequence[Record]) -> list[str]:
+    """The systems, in the order in which they appear."""
+    return list(dict.fromkeys(str(record["system"]) for record in records))
+
+
+def before(label: str) -> str:
+    """The name of what a system had before its local search."""
+    return f"{label}, {BEFORE}"
+
+
+def with_raw(records: Sequence[Record]) -> list[Record]:
+    """The records, and for systems with a local search at the end also what they had before it, as another system."""
+    names = ("raw_objective", "raw_violated")
+    searched = {(r["system"], r["case"]) for r in records if any(r.get(name) is not None for name in names)}
+    raw = [
+        {**record, **_before_search(record), "system": before(record["system"])}
+        for record in records
+        if (record["system"], record["case"]) in searched
+    ]
+    return [*records, *raw]
+
+
+def _before_search(record: Record) -> Record:
+    """The verdict and the objective that an answer had then."""
+    if record["objective"] is None:  # nothing to optimise: what was valid at once was not searched
+        return {"verdict": "invalid" if record.get("raw_violated") else record["verdict"]}
+    found = record["raw_objective"]
+    return {"objective": found, "verdict": record["verdict"] if found is not None else "invalid"}
+
+
+def select(records: Sequence[Record], case: Case, label: str) -> list[Record]:
+    return [record for record in records if record["case"] == case.name and record["system"] == label]
+
+
+def by_instance(records: Sequence[Record], case: Case, label: str) -> dict[str, float]:
+    """The metric of a case for a system on each instance it ran on, a mean over runs."""
+    found: dict[str, list[float]] = {}
+    for record in select(records, case, label):
+        found.setdefault(record["instance"], []).append(worth(record, case.metric))
+    return {name: float(np.mean(runs)) for name, runs in found.items()}
+
+
+def measured(records: Sequence[Record], case: Case, label: str) -> Mean | None:
+    values = by_instance(records, case, label)
+    return mean(list(values.values())) if values else None
+
+
+def difference(records: Sequence[Record], case: Case, label: str, other: str) -> Mean | None:
+    """The metric of a system less that of another, over the instances that both ran on."""
+    left, right = by_instance(records, case, label), by_instance(records, case, other)
+    paired = [value - right[name] for name, value in left.items() if name in right]
+    return mean(paired) if paired else None
+
+
+def counted(records: Sequence[Record], case: Case, label: str) -> int:
+    """On how many instances of a case a system ran."""
+    return len({record["instance"] for record in select(records, case, label)})
+
+
+def timed(records: Sequence[Record], case: Case, label: str) -> Mean | None:
+    """Seconds per instance."""
+    chosen = [record["seconds"] for record in select(records, case, label) if not record["run"]]
+    return mean(chosen) if chosen else None
+
+
+def steps_per_second(records: Sequence[Record], case: Case, label: str) -> float | None:
+    """Steps of all instances together in a second of wall-clock."""
+    chosen = [record for record in select(records, case, label) if not record["run"]]
+    steps, seconds = sum(r["steps"] for r in chosen), sum(r["seconds"] for r in chosen)
+    return steps / seconds if steps and seconds else None
