@@ -85,7 +85,7 @@ def device_name(device: str) -> str:
     import platform
 
     models = [line.split(":")[1].strip() for line in _cpuinfo() if line.startswith("model name")]
-    return f"CPU {models[0] if models else platform.machine()}, {cores()} cores"
+    return f"CPU {models[0] if models else platform.machine()}, {cores()} core{'s' * (cores() > 1)}"
 
 
 def _cpuinfo() -> list[str]:
