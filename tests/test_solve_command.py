@@ -290,7 +290,7 @@ def test_strict_stops_at_the_first(solve, tmp_path, lines):
 
 
 def test_an_invalid_answer_weighs_more_than_broken_input(solve, tmp_path, lines):
-    code, _, _ = solve(write(tmp_path / "p.txt", [*lines[:2], "junk"]), "--steps", 0)
+    code, _, _ = solve(write(tmp_path / "p.txt", [*lines[:2], "junk"]), "--steps", 0, "--no-polish")
     assert code == 3
 
 

@@ -21,6 +21,7 @@ from blogdit.batch import Batch, collate, same_structure
 from blogdit.blocks import Selector, SelectorName, decode
 from blogdit.chain import prior
 from blogdit.checkpoint import Model
+from blogdit.completion import can_complete
 from blogdit.constraints import Conflict, NotEqual, Scopes
 from blogdit.csp import Instance
 from blogdit.denoiser import CodeBank
@@ -46,7 +47,7 @@ class Job:
     instance: Instance
     entered: float = math.inf  # when its time began
     steps: int = 0  # taken by its batch since
-    tries: int = 0  # to repair it before its last step
+    tries: int = 0  # to solve it by a search before its last step
     answered: bool = False  # it has its result, and keeps its place until others come
     shape: Shape = field(init=False)
 
@@ -71,10 +72,20 @@ class Job:
         """Whether violated pairs can be repaired after its last step."""
         return can_repair(self.instance, self.shape[0])
 
+    @cached_property
+    def completes(self) -> bool:
+        """Whether a tree search can follow its last step."""
+        return can_complete(self.instance)
+
+    @property
+    def all_or_nothing(self) -> bool:
+        """Whether a search either solves it or not: then it may be tried before the last step."""
+        return self.repairs or self.completes
+
     @property
     def searches(self) -> bool:
-        """Whether a local search can follow its last step."""
-        return self.walks or self.repairs
+        """Whether a search can follow its last step."""
+        return self.walks or self.all_or_nothing
 
 
 def instance_key(instance: Instance, seed: int) -> int:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from blogdit.blocks import decode
+from blogdit.completion import complete
 from blogdit.constraints import IntArray
 from blogdit.crew import TOLERANCE, Crew, Job
 from blogdit.csp import Instance
@@ -60,17 +61,22 @@ class Ending:
         return [p for p in places if self.options.polish and self.crew.jobs[p].searches and not reached[p]]
 
     def search(self, places: Sequence[int]) -> dict[int, IntArray]:
-        """What a local search finds for instances, none if it is asked to stop or short of memory."""
-        jobs, now, found = self.crew.jobs, time.monotonic(), dict[int, IntArray]()
-        repairs = [place for place in places if jobs[place].repairs]
-        walks = [place for place in places if jobs[place].walks]
-        share = now + (self.deadline - now) * len(repairs) / max(len(places), 1)
-        steps = self.options.steps
+        """What a search finds for instances, none if it is asked to stop or short of memory."""
+        jobs, found, steps = self.crew.jobs, dict[int, IntArray](), self.options.steps
+        kinds = (
+            ([place for place in places if jobs[place].repairs], self._repair),
+            ([place for place in places if jobs[place].completes], self._complete),
+            ([place for place in places if jobs[place].walks], self._walk),
+        )
+        left = len(places)
         # It takes all the time only if it was time that ended the sampling.
         goes_on = self.deadline < math.inf and (steps is None or all(jobs[place].steps < steps for place in places))
-        for chosen, method, end in ((repairs, self._repair, share), (walks, self._walk, self.deadline)):
+        for chosen, method in kinds:
             if not chosen or self.stopped():
                 continue
+            now = time.monotonic()
+            end = now + (self.deadline - now) * len(chosen) / left
+            left -= len(chosen)
             index = torch.tensor(chosen, device=self.crew.logits.device)
             try:
                 states = method([jobs[place].instance for place in chosen], index, end, goes_on)
@@ -91,6 +97,11 @@ class Ending:
         if runs_kernels(index.device):
             starts = torch.cat([starts, self._chains(index)])
         return repair(instances, starts, self.crew.batch.values, end, self.stopped, goes_on)
+
+    def _complete(self, instances: Sequence[Instance], index: Tensor, end: float, goes_on: bool) -> Tensor:
+        """Tree search that tries first what the best states and the chains say."""
+        starts = torch.cat([self.crew.best_values[None, index], self._chains(index)])
+        return complete(instances, starts, end, self.stopped, goes_on)
 
     def _walk(self, instances: Sequence[Instance], index: Tensor, end: float, goes_on: bool) -> Tensor:
         """A walk from where the chains are and from the best they have seen, in most of the time left."""

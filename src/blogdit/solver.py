@@ -199,18 +199,18 @@ class Solver:
         crew, reached = self.crew, self.crew.reached.tolist()
         solved = [p for p, job in enumerate(crew.jobs) if reached[p] and not job.answered]
         yield from self._finish(crew, solved, done=True)  # these do not wait for what follows
-        yield from self._repair_early(crew)
+        yield from self._search_early(crew)
         done = self._done(crew)
         yield from self._finish(crew, [p for p, job in enumerate(crew.jobs) if done[p] and not job.answered], done=True)
 
-    def _repair_early(self, crew: Crew) -> Iterator[Finished]:
-        """What is easy to repair does not wait until its time for sampling is over: at some shares of it a repair takes
+    def _search_early(self, crew: Crew) -> Iterator[Finished]:
+        """What is easy to solve does not wait until its time for sampling is over: at some shares of it a search takes
         as long as the instance has been here. Not where steps are counted: then answers do not depend on the clock."""
         now = time.monotonic()
         due = [
             place
             for place, job in enumerate(crew.jobs)
-            if self.options.steps is None and job.repairs and not job.answered
+            if self.options.steps is None and job.all_or_nothing and not job.answered
             if job.tries < len(EARLY) and self._spent(job, now) >= EARLY[job.tries]
         ]
         if not due:
@@ -342,7 +342,7 @@ class Solver:
         """Of the total time, what the search after the last step needs: after a number of steps, little."""
         total, limit = self.options.total_time or 0.0, self.options.time_limit
         reserve = (1 - sampling_share(job, self.options)) * min(total, math.inf if limit is None else limit)
-        if job.repairs and self.others_wait:  # who cannot be solved must not keep them out
+        if job.all_or_nothing and self.others_wait:  # who cannot be solved must not keep them out
             return 0.0
         return reserve if self.options.steps is None else 0.1 * reserve
 

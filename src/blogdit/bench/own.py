@@ -105,9 +105,14 @@ class Blogdit(System):
     batched = True
 
     def __init__(
-        self, name: str, weights: Mapping[str, Path], rho_max: float | None = None, rho_min: float | None = None
+        self,
+        name: str,
+        weights: Mapping[str, Path],
+        rho_max: float | None = None,
+        rho_min: float | None = None,
+        polish: bool | None = None,
     ):
-        self.name, self.weights = name, weights
+        self.name, self.weights, self.polish = name, weights, polish
         self.variant = VARIANTS[name]
         self.summary = self.variant.summary
         self.problems = tuple(weights)
@@ -127,6 +132,7 @@ class Blogdit(System):
             "total_time": budget.seconds,
             "chains": budget.chains,
             "seed": seed,
+            "polish": self.polish,
             **(self.variant.options or {}),
             **options,
         }

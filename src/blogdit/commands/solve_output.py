@@ -55,8 +55,6 @@ def print_answer(result: Result) -> None:
         facts += f", objective {result.objective:.8g}"
         if result.raw_objective not in (None, result.objective):
             facts += f" ({result.raw_objective:.8g} before the local search)"
-    elif result.raw_violations:
-        facts += f" ({result.raw_violations} violated before the local search)"
     print_line(f"{result.instance.name}: {facts}")
     family = families().get(result.instance.problem)
     print_line(_named(result) if family is None else family.render(result.instance, result.values))

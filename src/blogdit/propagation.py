@@ -1,0 +1,246 @@
+"""Constraint propagation: what values are left to each variable, as bit masks, narrowed until no constraint objects.
+
+Every constraint kind has a rule here. A rule that narrows a domain wakes the rules of that variable; a trail remembers
+what was narrowed, so that a search can take it back.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from blogdit.constraints import AllDifferent, Conflict, Constraint, Count, Linear, NotEqual, Table
+from blogdit.csp import Instance
+
+
+class Rule(Protocol):
+    """What one constraint, or all pairs of one variable, allow."""
+
+    def narrow(self, state: Propagation) -> bool:
+        """Remove values that cannot be; False if nothing is left to some variable."""
+        ...
+
+
+class Propagation:
+    """The domains of an instance. `dead_ends` counts, for each rule, how often it found a contradiction."""
+
+    def __init__(self, instance: Instance):
+        sizes = instance.domain_sizes.tolist()
+        self.domains = [1 << instance.givens[i] if i in instance.givens else (1 << k) - 1 for i, k in enumerate(sizes)]
+        self.trail: list[tuple[int, int]] = []  # (variable, its domain before)
+        self.rules: list[Rule] = []
+        self.watching: list[list[int]] = [[] for _ in sizes]  # rules to ask when a domain has changed,
+        self.when_fixed: list[list[int]] = [[] for _ in sizes]  # or only when a single value is left
+        neighbours: dict[int, Neighbours] = {}
+        for group in instance.constraints:
+            if isinstance(group, NotEqual | Conflict):
+                _add_pairs(group, neighbours)
+            else:
+                for rule, scope in _rules(group):
+                    self._add(rule, scope, self.watching)
+        for variable, rule in neighbours.items():
+            self._add(rule, [variable], self.when_fixed)
+        self.dead_ends = [0] * len(self.rules)
+        self._waiting: deque[int] = deque(range(len(self.rules)))
+        self._waits = [True] * len(self.rules)
+
+    def _add(self, rule: Rule, scope: Iterable[int], watched: list[list[int]]) -> None:
+        for variable in scope:
+            watched[variable].append(len(self.rules))
+        self.rules.append(rule)
+
+    def keep(self, variable: int, mask: int) -> bool:
+        """Leave a variable only what is in the mask; False if that is nothing."""
+        old = self.domains[variable]
+        new = old & mask
+        if new == old:
+            return True
+        self.trail.append((variable, old))
+        self.domains[variable] = new
+        self._wake(self.watching[variable])
+        if new & (new - 1) == 0:
+            self._wake(self.when_fixed[variable])
+        return new != 0
+
+    def _wake(self, rules: list[int]) -> None:
+        for rule in rules:
+            if not self._waits[rule]:
+                self._waits[rule] = True
+                self._waiting.append(rule)
+
+    def settle(self) -> bool:
+        """Ask all rules that wait, until none does; False at a contradiction."""
+        while self._waiting:
+            rule = self._waiting.popleft()
+            self._waits[rule] = False
+            if not self.rules[rule].narrow(self):
+                self.dead_ends[rule] += 1
+                while self._waiting:
+                    self._waits[self._waiting.popleft()] = False
+                return False
+        return True
+
+    def take_back(self, length: int) -> None:
+        """Undo everything after the first `length` entries of the trail."""
+        while len(self.trail) > length:
+            variable, domain = self.trail.pop()
+            self.domains[variable] = domain
+
+
+class Neighbours:
+    """All pairs of one variable: once it has its value, what its neighbours may not have."""
+
+    def __init__(self, variable: int):
+        self.variable, self.different = variable, list[int]()
+        self.conflicts: dict[int, list[tuple[int, int]]] = {}  # own value, as a mask -> (neighbour, its value)
+
+    def narrow(self, state: Propagation) -> bool:
+        own = state.domains[self.variable]
+        if own & (own - 1):
+            return True
+        return all(state.keep(other, ~own) for other in self.different) and all(
+            state.keep(other, ~mask) for other, mask in self.conflicts.get(own, ())
+        )
+
+
+class Different:
+    """Fixed values are taken. Fewer values than variables are too few; as many, and each must find its place."""
+
+    def __init__(self, scope: Sequence[int]):
+        self.scope = scope
+
+    def narrow(self, state: Propagation) -> bool:
+        domains, taken = state.domains, 0
+        for variable in self.scope:
+            mask = domains[variable]
+            if mask & (mask - 1) == 0:
+                if taken & mask:
+                    return False
+                taken |= mask
+        once = twice = 0
+        for variable in self.scope:
+            mask = domains[variable]
+            if mask & taken and mask & (mask - 1):
+                if not state.keep(variable, ~taken):
+                    return False
+                mask = domains[variable]
+            twice |= once & mask
+            once |= mask
+        left = once.bit_count() - len(self.scope)
+        if left:
+            return left > 0
+        single = once & ~twice  # values with one place
+        return all(
+            _one_at_most(domains[variable] & single) and state.keep(variable, domains[variable] & single)
+            for variable in self.scope
+            if domains[variable] & single
+        )
+
+
+class Sum:
+    """low <= sum of coefficient * x <= high, by the least and the most that the others can add."""
+
+    def __init__(self, scope: Sequence[int], coefficients: Sequence[int], low: int | None, high: int | None):
+        self.terms, self.low, self.high = list(zip(scope, coefficients, strict=True)), low, high
+
+    def narrow(self, state: Propagation) -> bool:
+        ranges = [_range(state.domains[variable], c) for variable, c in self.terms]
+        least, most = sum(low for low, _ in ranges), sum(high for _, high in ranges)
+        for (variable, c), (low, high) in zip(self.terms, ranges, strict=True):
+            if self.high is not None and not state.keep(variable, _at_most(self.high - (least - low), c)):
+                return False
+            if self.low is not None and not state.keep(variable, _at_most((most - high) - self.low, -c)):
+                return False
+        return (self.high is None or least <= self.high) and (self.low is None or most >= self.low)
+
+
+class Number:
+    """low <= how many variables have a value <= high."""
+
+    def __init__(self, scope: Sequence[int], value: int, low: int, high: int):
+        self.scope, self.mask, self.low, self.high = scope, 1 << value, low, high
+
+    def narrow(self, state: Propagation) -> bool:
+        possible = [variable for variable in self.scope if state.domains[variable] & self.mask]
+        open_ = [variable for variable in possible if state.domains[variable] != self.mask]
+        sure = len(possible) - len(open_)
+        if sure > self.high or len(possible) < self.low:
+            return False
+        if sure == self.high:
+            return all(state.keep(variable, ~self.mask) for variable in open_)
+        if len(possible) == self.low:
+            return all(state.keep(variable, self.mask) for variable in open_)
+        return True
+
+
+class Rows:
+    """The values form one of the rows: each variable keeps what some possible row gives it."""
+
+    def __init__(self, scope: Sequence[int], rows: Sequence[Sequence[int]]):
+        self.scope, self.rows = scope, [[1 << value for value in row] for row in rows]
+
+    def narrow(self, state: Propagation) -> bool:
+        domains, left = [state.domains[variable] for variable in self.scope], [0] * len(self.scope)
+        for row in self.rows:
+            if all(mask & domain for mask, domain in zip(row, domains, strict=True)):
+                left = [mask | more for mask, more in zip(left, row, strict=True)]
+        return all(state.keep(variable, mask) for variable, mask in zip(self.scope, left, strict=True))
+
+
+def _one_at_most(mask: int) -> bool:
+    return mask & (mask - 1) == 0
+
+
+def _range(domain: int, coefficient: int) -> tuple[int, int]:
+    """The least and the most of coefficient * x."""
+    ends = coefficient * ((domain & -domain).bit_length() - 1), coefficient * (domain.bit_length() - 1)
+    return min(ends), max(ends)
+
+
+def _at_most(bound: int, coefficient: int) -> int:
+    """The values x with coefficient * x <= bound, as a mask."""
+    if coefficient > 0:
+        return (1 << max(bound // coefficient + 1, 0)) - 1
+    if coefficient < 0:
+        return -1 << max(-(bound // -coefficient), 0)
+    return -1 if bound >= 0 else 0
+
+
+def _add_pairs(group: NotEqual | Conflict, neighbours: dict[int, Neighbours]) -> None:
+    for index, (i, j) in enumerate(group.pairs.tolist()):
+        first, second = (neighbours.setdefault(variable, Neighbours(variable)) for variable in (i, j))
+        if isinstance(group, NotEqual):
+            first.different.append(j)
+            second.different.append(i)
+        else:
+            a, b = (1 << value for value in group.values[index].tolist())
+            first.conflicts.setdefault(a, []).append((j, b))
+            second.conflicts.setdefault(b, []).append((i, a))
+
+
+def _rules(group: Constraint) -> Iterable[tuple[Rule, list[int]]]:
+    """A rule for each constraint of a group, with its variables."""
+    for index in range(len(group)):
+        scope = group.scope(index).tolist()
+        yield RULES[type(group)](group, index, scope), scope
+
+
+def _sum(group: Linear, index: int, scope: list[int]) -> Sum:
+    rows, bound = slice(*group.scopes.offsets[index : index + 2]), int(group.bounds[index])
+    low = bound if group.bounds_below[index] else None
+    high = bound if group.bounds_above[index] else None
+    return Sum(scope, group.coefficients[rows].tolist(), low, high)
+
+
+def _number(group: Count, index: int, scope: list[int]) -> Number:
+    return Number(scope, int(group.values[index]), int(group.low[index]), int(group.high[index]))
+
+
+# Constraints on pairs have no rule each, but one for all pairs of a variable.
+RULES: dict[type[Constraint], Callable[[Any, int, list[int]], Rule]] = {
+    AllDifferent: lambda _group, _index, scope: Different(scope),
+    Linear: _sum,
+    Count: _number,
+    Table: lambda group, _index, scope: Rows(scope, group.tuples.tolist()),
+}
