@@ -10,18 +10,22 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.completion import TreeSearch, can_complete, complete
-from blogdit.constraints import AllDifferent, Count, Linear, NotEqual
+from blogdit.completion import FIRST, TreeSearch, can_complete, complete
+from blogdit.constraints import AllDifferent, Linear, NotEqual
 from blogdit.csp import Instance, Objective
 from blogdit.problems import coloring, generate, maxcut
 from blogdit.solver import Solver
 from blogdit.solving import SolveOptions
 from helpers import KINDS, assignments, instances, random_model
 
-# Twice a sum of twelve is never 13; that needs trying, as bounds alone allow it.
-IMPOSSIBLE = Instance(
-    np.full(12, 2), (Linear([range(12)], [[2] * 12], ["="], [13]), Count([range(12)], [1], [0], [12]))
-)
+
+def odd(variables):
+    """Twice a sum is never odd; that needs trying, as bounds alone allow it."""
+    everyone = range(variables)
+    return Instance(np.full(variables, 2), (Linear([everyone], [[2] * variables], ["="], [variables // 2 * 2 + 1]),))
+
+
+IMPOSSIBLE, WITHOUT = odd(12), odd(40)
 
 
 def no_proposals(instance):
@@ -47,7 +51,7 @@ def test_a_right_proposal_is_the_answer(instance, data):
         proposal = data.draw(st.sampled_from(right))
         search = TreeSearch(instance, proposal[None])
         assert search.run() == proposal.tolist()
-        assert search.dead_ends == 0
+        assert search.contradictions == 0
 
 
 def test_most_votes_are_tried_first():
@@ -55,32 +59,36 @@ def test_most_votes_are_tried_first():
     assert TreeSearch(instance, np.array([[2, 3], [1, 3], [1, 0]])).run() == [1, 3]
 
 
-def test_it_gives_up_after_dead_ends_and_when_it_is_told_to():
-    search = TreeSearch(IMPOSSIBLE, no_proposals(IMPOSSIBLE))
-    assert search.run(20) is None
-    assert search.dead_ends == 20
-    search = TreeSearch(IMPOSSIBLE, no_proposals(IMPOSSIBLE))
-    assert search.run(stopped=lambda: search.nodes >= 64) is None
-    assert search.nodes == 64
+def test_it_gives_up_after_its_work_and_when_it_is_told_to():
+    search = TreeSearch(WITHOUT, no_proposals(WITHOUT))
+    assert search.run(1 << 15) is None
+    assert 1 << 15 <= search.work < 1 << 16
+    assert not search.exhausted
+    search = TreeSearch(WITHOUT, no_proposals(WITHOUT), stopped=lambda: True)
+    assert search.run() is None
+    assert search.work < 1 << 14
 
 
-def test_it_proves_that_there_is_no_answer():
+def test_it_knows_when_there_is_no_answer():
+    """With twelve variables all is tried soon, with forty it is not."""
     search = TreeSearch(IMPOSSIBLE, no_proposals(IMPOSSIBLE))
     assert search.run() is None
+    assert search.exhausted
+    states = torch.zeros(1, 2, 40, dtype=torch.long)
+    assert complete([IMPOSSIBLE, WITHOUT], states).impossible == [True, False]
 
 
 def test_beginning_again_keeps_what_is_known_and_ends():
-    """A square of order 20 with many holes takes more dead ends than the first stretch has."""
-    rng, n = np.random.default_rng(4), 20
-    square = (rng.permutation(n)[:, None] + rng.permutation(n)) % n
-    holes = rng.random(n * n) < 0.42
-    lines = np.arange(n * n).reshape(n, n)
-    instance = Instance(
-        np.full(n * n, n),
-        (AllDifferent(np.concatenate([lines, lines.T])),),
-        givens={i: int(square.flat[i]) for i in range(n * n) if not holes[i]},
-    )
-    found = TreeSearch(instance, rng.integers(0, n, (1, n * n))).run(20_000)
+    """A magic square of order 5 takes more contradictions than the first stretch has."""
+    n = 5
+    board = np.arange(n * n).reshape(n, n)
+    lines = [*board.tolist(), *board.T.tolist(), board.diagonal().tolist(), board[:, ::-1].diagonal().tolist()]
+    number = len(lines)
+    sums = Linear(lines, [[1] * n] * number, ["="] * number, [n * (n * n - 1) // 2] * number)
+    instance = Instance(np.full(n * n, n * n), (AllDifferent([range(n * n)]), sums))
+    search = TreeSearch(instance, no_proposals(instance))
+    found = search.run()
+    assert search.contradictions > FIRST
     assert found is not None
     assert instance.verify(found).satisfied
 
@@ -91,23 +99,24 @@ def test_whom_it_can_take():
     assert not can_complete(maxcut.build((2, [[0, 1]])))
     goal = Objective("maximize", unary=[[0, 1]], unary_weights=[1.0])
     assert not can_complete(Instance(np.array([2, 2]), (AllDifferent([[0, 1]]),), goal))
-    assert not can_complete(Instance(np.full(3000, 50), (AllDifferent([range(50)]),))), "too large for Python"
+    assert not can_complete(Instance(np.full(3000, 50), (AllDifferent([range(50)]),))), "too many values for Python"
+    assert not can_complete(Instance(np.full(5000, 2), (AllDifferent([[0, 1]]),))), "too many variables"
 
 
 def test_an_answer_does_not_depend_on_company():
     many = list(generate("sudoku", 3, seed=5))
     starts = torch.randint(0, 9, (2, 3, 81), generator=torch.Generator().manual_seed(0))
-    together = complete(many, starts)
+    together = complete(many, starts).states
     for place, one in enumerate(many):
         assert one.verify(together[place].numpy()).satisfied
-        assert complete([one], starts[:, place : place + 1])[0].tolist() == together[place].tolist()
+        assert complete([one], starts[:, place : place + 1]).states[0].tolist() == together[place].tolist()
 
 
 def test_out_of_time_the_first_state_stays():
     one = next(iter(generate("sudoku", 1)))
     starts = torch.zeros(1, 1, 81, dtype=torch.long)
-    assert complete([one], starts, deadline=time.monotonic() - 1).equal(starts[0])
-    assert complete([one], starts, stopped=lambda: True).equal(starts[0])
+    assert complete([one], starts, deadline=time.monotonic() - 1).states.equal(starts[0])
+    assert complete([one], starts, stopped=lambda: True).states.equal(starts[0])
 
 
 def test_the_solver_ends_with_it():
@@ -127,6 +136,28 @@ def test_with_a_time_limit_it_is_tried_early():
     (_, result), *_ = Solver(random_model(), SolveOptions(time_limit=60.0)).results([puzzle])
     assert result.status == "solved"
     assert result.seconds < 30
+
+
+def test_who_is_proved_impossible_leaves_at_once():
+    """It keeps its place no longer than the proof takes, and others get theirs."""
+    good = Instance(np.full(3, 3), (AllDifferent([[0, 1, 2]]),))
+    many = [IMPOSSIBLE, good, IMPOSSIBLE, good, good]
+    solver = Solver(random_model(), SolveOptions(total_time=20.0, batch_size=1))
+    began = time.monotonic()
+    found = dict(solver.results(many))
+    assert [found[i].status for i in range(5)] == ["infeasible", "solved", "infeasible", "solved", "solved"]
+    assert time.monotonic() - began < 15
+
+
+def test_propagation_does_not_outlast_its_time():
+    """x < y < z < x on long domains narrows by one value at a time."""
+    n, k = 3, 20_000
+    ring = Linear([[i, (i + 1) % n] for i in range(n)], [[1, -1]] * n, ["<="] * n, [-1] * n)
+    slack = Linear([range(n)] * 50, [[1] * n] * 50, ["<="] * 50, [n * k] * 50)
+    instance = Instance(np.full(n, k), (ring, slack))
+    began = time.monotonic()
+    complete([instance], torch.zeros(1, 1, n, dtype=torch.long), deadline=began + 0.5, all_the_time=True)
+    assert time.monotonic() - began < 1.5
 
 
 def test_kinds_may_be_mixed():

@@ -55,7 +55,7 @@ MAY_IMPORT |= {
     "search": {*CORE, "cooling", "flips", "noise", "walk"},
     "recording": set(),
     "inference": {"chain", "denoiser", "fused", "network", "runtime"},
-    "crew": {*CORE, *METHOD, "completion", "repair", "walk"},
+    "crew": {*CORE, *METHOD, "completion", "relations", "repair", "walk"},
     "solving": {*CORE, "blocks", "result"},
     "stepping": {*METHOD, "crew", "recording", "solving"},
     "ending": {

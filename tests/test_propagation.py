@@ -87,6 +87,20 @@ def test_sums():
     assert settled([4, 4], Linear([[0, 1]], [[0, 1]], ["<="], [1])) == [{0, 1, 2, 3}, {0, 1}]
 
 
+def test_large_numbers_stay_small():
+    """A bound far beyond the domains is not a mask of that length."""
+    assert settled([3, 3], Linear([[0, 1]], [[1, 1]], ["<="], [10**15])) == [{0, 1, 2}, {0, 1, 2}]
+    assert settled([9, 9], Linear([[0, 1]], [[10**12, 1]], ["="], [5 * 10**12 + 3])) == [{5}, {3}]
+    assert settled([9, 9], Linear([[0, 1]], [[-(10**12), -1]], [">="], [10**15])) is None
+
+
+def test_givens_may_be_of_any_kind_of_integer():
+    instance = Instance(np.array([3, 3, 100]), (AllDifferent([[0, 1, 2]]),), givens={0: np.int64(1), 2: np.int64(70)})
+    state = Propagation(instance)
+    assert state.settle()
+    assert left(state) == [{1}, {0, 2}, {70}]
+
+
 def test_counts_and_tables():
     assert settled([2, 2, 2], Count([[0, 1, 2]], [1], [3], [3])) == [{1}, {1}, {1}]
     assert settled([2, 2, 2], Count([[0, 1, 2]], [1], [0], [1]), x0=1) == [{1}, {0}, {0}]

@@ -11,43 +11,51 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from blogdit.constraints import Conflict, IntArray, NotEqual, Table
+from blogdit.constraints import Conflict, IntArray, NotEqual, Scopes, Table
 from blogdit.csp import Instance
 from blogdit.polish import pairs_only
-from blogdit.propagation import RULES, Propagation
+from blogdit.propagation import RULES, Propagation, bit
 
-DEAD_ENDS = 1_000  # before it gives up, unless it may take all the time
-FIRST, GROWTH = 50, 1.5  # dead ends before it begins again, and how their number grows
-LARGEST = 1 << 17  # (variable, value) pairs, and entries of constraints
-LOOK = 16  # nodes between looks at the clock
+FIRST, GROWTH = 50, 1.5  # contradictions before it begins again, and how their number grows
+MOST_VARIABLES, LARGEST = 1 << 12, 1 << 17  # the latter of (variable, value) pairs and entries of constraints
+MOST_WORK = 1 << 22  # entries that rules look at, unless it may take all the time: a second or so
+LOOK = 1 << 13  # entries between two looks at the clock
 SHORTEST = 0.005  # seconds: who has less for each of many instances searches on some of them
 
 
 def can_complete(instance: Instance) -> bool:
     """True if there is no objective, some constraint is on more than pairs, and it is small enough for Python."""
-    groups = instance.constraints
-    known = all(type(group) in RULES or isinstance(group, NotEqual | Conflict) for group in groups)
+    known = all(type(group) in RULES or isinstance(group, NotEqual | Conflict) for group in instance.constraints)
     if instance.objective is not None or pairs_only(instance) or not known:
         return False
-    return _entries(instance) <= LARGEST
+    return instance.size <= MOST_VARIABLES and _entries(instance) <= LARGEST
 
 
 def _entries(instance: Instance) -> int:
     entries = int(instance.domain_sizes.sum())
     for group in instance.constraints:
-        if isinstance(group, NotEqual | Conflict):
-            entries += len(group)
-        elif isinstance(group, Table):
+        if isinstance(group, Table):
             entries += group.tuples.size * len(group)
         else:
-            entries += len(group.scopes.variables)  # type: ignore[attr-defined]
+            scopes = getattr(group, "scopes", None)
+            entries += len(scopes.variables) if isinstance(scopes, Scopes) else len(group)
     return entries
+
+
+class Completed(NamedTuple):
+    """A valid state of each instance or, where none was found, the first that was given, (B, N); and which instances
+    have no valid state at all."""
+
+    states: Tensor
+    impossible: list[bool]
 
 
 def complete(
@@ -56,88 +64,106 @@ def complete(
     deadline: float = math.inf,
     stopped: Callable[[], bool] = lambda: False,
     all_the_time: bool = False,
-) -> Tensor:
-    """A valid state of each instance or, where none is found, the first that was given, (B, N); `values` (chains, B, N)
-    are what is tried first, most votes first. A number of dead ends or, with `all_the_time`, until the deadline."""
+) -> Completed:
+    """Search for a valid state of each instance. `values` (chains, B, N) are what is tried first, most votes first. For
+    a fixed amount of work or, with `all_the_time`, until the deadline."""
     states = values.cpu().numpy()
-    found = states[0].copy()
+    found, impossible = states[0].copy(), [False] * len(instances)
     for place, instance in enumerate(instances):
         now = time.monotonic()
         if now >= deadline or stopped():
             break
         end = max(now + (deadline - now) / (len(instances) - place), now + SHORTEST)
-        search = TreeSearch(instance, states[:, place, : instance.size])
-        answer = search.run(None if all_the_time else DEAD_ENDS, partial(_over, end, stopped))
+        search = TreeSearch(instance, states[:, place, : instance.size], partial(_over, end, stopped))
+        answer = search.run(None if all_the_time else MOST_WORK)
+        impossible[place] = search.exhausted
         if answer is not None:
             found[place, : instance.size] = answer
-    return torch.from_numpy(found).to(values.device)
+    return Completed(torch.from_numpy(found).to(values.device), impossible)
 
 
 def _over(end: float, stopped: Callable[[], bool]) -> bool:
     return stopped() or time.monotonic() >= end
 
 
+class Interrupted(Exception):
+    """The work or the time of a search is spent."""
+
+
 class TreeSearch:
-    """Depth first, with propagation; `proposals` (chains, n) are values to try first."""
+    """Depth first, with propagation; `proposals` (chains, n) are values to try first. `exhausted` is True once
+    everything was tried in vain."""
 
-    def __init__(self, instance: Instance, proposals: IntArray):
-        self.state = Propagation(instance)
-        self.dead_ends, self.nodes = 0, 0
-        self.order = [_by_votes(votes) for votes in proposals.T.tolist()]
+    def __init__(self, instance: Instance, proposals: IntArray, stopped: Callable[[], bool] = lambda: False):
+        self.instance, self.stopped = instance, stopped
+        self.order = [[bit(value) for value, _ in Counter(votes).most_common()] for votes in proposals.T.tolist()]
+        self.contradictions, self.work, self.exhausted = 0, 0, False
 
-    def run(self, most: int | None = None, stopped: Callable[[], bool] = lambda: False) -> list[int] | None:
-        """An answer; None if there is none, after so many dead ends, or when stopped."""
-        state, limit = self.state, float(FIRST)
+    def run(self, most: int | None = None) -> list[int] | None:
+        """An answer; None if there is none, after so much work, or when stopped."""
+        self.most, self.next_look, limit = most, self.work + LOOK, float(FIRST)
+        state = Propagation(self.instance, self._spend)
+        try:
+            self.exhausted = not self._prepare(state)
+            while not self.exhausted:
+                if self._descend(state, self.contradictions + int(limit)):
+                    return [mask.bit_length() - 1 for mask in state.domains]
+                state.take_back(0)
+                limit *= GROWTH
+        except Interrupted:
+            pass
+        return None
+
+    def _prepare(self, state: Propagation) -> bool:
+        """Narrow the domains before any choice; who is in no constraint gets what was proposed."""
         if not state.settle():
-            return None
-        top = len(state.trail)
-        while True:
-            until = self.dead_ends + int(limit)
-            if self._descend(until if most is None else min(until, most), stopped):
-                return [mask.bit_length() - 1 for mask in state.domains]
-            if self.dead_ends < until or (most is not None and self.dead_ends >= most):
-                return None  # nothing is left to try, or it is time
-            state.take_back(top)
-            limit *= GROWTH
+            return False
+        for variable in range(self.instance.size):
+            if not state.is_bound(variable):
+                state.keep(variable, self._first(state, variable))
+        state.trail.clear()
+        self.open = [variable for variable, mask in enumerate(state.domains) if mask & (mask - 1)]
+        return True
 
-    def _descend(self, until: int, stopped: Callable[[], bool]) -> bool:
-        """Fix one variable after the other, from where the domains are; False after `until` dead ends, when everything
-        was tried, or when stopped."""
-        state = self.state
-        taken: list[tuple[int, int, int]] = []  # trail, variable and value of each decision
-        while (variable := self._choose()) is not None:
-            self.nodes += 1
-            if self.nodes % LOOK == 0 and stopped():
-                return False
-            mask = self._first(variable)
-            taken.append((len(state.trail), variable, mask))
+    def _spend(self, cost: int) -> None:
+        self.work += cost
+        if self.work >= self.next_look:
+            self.next_look = self.work + LOOK
+            if self.stopped() or (self.most is not None and self.work >= self.most):
+                raise Interrupted
+
+    def _descend(self, state: Propagation, until: int) -> bool:
+        """Fix one variable after the other, from the top; False after `until` contradictions, or if all was tried."""
+        choices: list[tuple[int, int, int]] = []  # length of the trail, variable and value
+        while (variable := self._choose(state)) is not None:
+            mask = self._first(state, variable)
+            choices.append((len(state.trail), variable, mask))
             fits = state.keep(variable, mask) and state.settle()
             while not fits:
-                self.dead_ends += 1
-                if not taken or self.dead_ends >= until:
+                self.contradictions += 1
+                if not choices:
+                    self.exhausted = True
                     return False
-                length, variable, mask = taken.pop()
+                if self.contradictions >= until:
+                    return False
+                length, variable, mask = choices.pop()
                 state.take_back(length)
                 fits = state.keep(variable, ~mask) and state.settle()
         return True
 
-    def _choose(self) -> int | None:
-        """The open variable with fewest values for the contradictions that its rules were in."""
-        state, chosen, least = self.state, None, math.inf
-        for variable, mask in enumerate(state.domains):
+    def _choose(self, state: Propagation) -> int | None:
+        """The open variable with fewest values for the contradictions that it had a part in."""
+        self._spend(len(self.open))
+        chosen, least, domains, blame = None, math.inf, state.domains, state.blame
+        for variable in self.open:
+            mask = domains[variable]
             if mask & (mask - 1):
-                rules = state.watching[variable] + state.when_fixed[variable]
-                score = mask.bit_count() / (1 + sum(state.dead_ends[rule] for rule in rules))
+                score = mask.bit_count() / (1 + blame[variable])
                 if score < least:
                     chosen, least = variable, score
         return chosen
 
-    def _first(self, variable: int) -> int:
+    def _first(self, state: Propagation, variable: int) -> int:
         """Of the values left, the one with most votes, or the lowest; as a mask."""
-        domain = self.state.domains[variable]
+        domain = state.domains[variable]
         return next((mask for mask in self.order[variable] if mask & domain), domain & -domain)
-
-
-def _by_votes(votes: list[int]) -> list[int]:
-    """The values that were proposed, as masks: most votes first, of equals the one that came first."""
-    return [1 << value for value in sorted(dict.fromkeys(votes), key=lambda value: -votes.count(value))]

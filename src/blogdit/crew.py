@@ -22,11 +22,12 @@ from blogdit.blocks import Selector, SelectorName, decode
 from blogdit.chain import prior
 from blogdit.checkpoint import Model
 from blogdit.completion import can_complete
-from blogdit.constraints import Conflict, NotEqual, Scopes
+from blogdit.constraints import Scopes
 from blogdit.csp import Instance
 from blogdit.denoiser import CodeBank
 from blogdit.network import Context
 from blogdit.noise import StreamNoise
+from blogdit.relations import count_pairs
 from blogdit.repair import can_repair
 from blogdit.walk import can_walk
 
@@ -48,6 +49,7 @@ class Job:
     entered: float = math.inf  # when its time began
     steps: int = 0  # taken by its batch since
     tries: int = 0  # to solve it by a search before its last step
+    impossible: bool = False  # a tree search has tried everything
     answered: bool = False  # it has its result, and keeps its place until others come
     shape: Shape = field(init=False)
 
@@ -61,11 +63,8 @@ class Job:
 
     @cached_property
     def terms(self) -> int:
-        """Pairs of variables times values: what the time of a step grows with."""
-        groups, goal = self.instance.constraints, self.instance.objective
-        pairs = sum(len(group) for group in groups if isinstance(group, NotEqual | Conflict))
-        pairs += 0 if goal is None else len(goal.differ) + len(goal.pairwise)
-        return pairs * self.shape[1]
+        """Pairs of variables, or variables, times values: what the time of a step grows with."""
+        return max(count_pairs(self.instance), self.instance.size) * self.shape[1]
 
     @cached_property
     def repairs(self) -> bool:

@@ -56,9 +56,11 @@ class Ending:
     stopped: Callable[[], bool] = lambda: False
 
     def searching(self, places: Sequence[int]) -> list[int]:
-        """Those for which a local search follows: it can, it was asked for, and the goal is not yet reached."""
-        reached = self.crew.reached.tolist()
-        return [p for p in places if self.options.polish and self.crew.jobs[p].searches and not reached[p]]
+        """Those for which a search follows: it can, it was asked for, and there is something left to find."""
+        if not self.options.polish:
+            return []
+        jobs, reached = self.crew.jobs, self.crew.reached.tolist()
+        return [p for p in places if jobs[p].searches and not jobs[p].impossible and not reached[p]]
 
     def search(self, places: Sequence[int]) -> dict[int, IntArray]:
         """What a search finds for instances, none if it is asked to stop or short of memory."""
@@ -101,7 +103,10 @@ class Ending:
     def _complete(self, instances: Sequence[Instance], index: Tensor, end: float, goes_on: bool) -> Tensor:
         """Tree search that tries first what the best states and the chains say."""
         starts = torch.cat([self.crew.best_values[None, index], self._chains(index)])
-        return complete(instances, starts, end, self.stopped, goes_on)
+        states, impossible = complete(instances, starts, end, self.stopped, goes_on)
+        for place, hopeless in zip(index.tolist(), impossible, strict=True):
+            self.crew.jobs[place].impossible = hopeless
+        return states
 
     def _walk(self, instances: Sequence[Instance], index: Tensor, end: float, goes_on: bool) -> Tensor:
         """A walk from where the chains are and from the best they have seen, in most of the time left."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any, Protocol
 
 from blogdit.constraints import AllDifferent, Conflict, Constraint, Count, Linear, NotEqual, Table
@@ -15,7 +16,9 @@ from blogdit.csp import Instance
 
 
 class Rule(Protocol):
-    """What one constraint, or all pairs of one variable, allow."""
+    """What one constraint, or all pairs of one variable, allow. `cost` is about what it takes to ask it."""
+
+    cost: int
 
     def narrow(self, state: Propagation) -> bool:
         """Remove values that cannot be; False if nothing is left to some variable."""
@@ -23,13 +26,16 @@ class Rule(Protocol):
 
 
 class Propagation:
-    """The domains of an instance. `dead_ends` counts, for each rule, how often it found a contradiction."""
+    """The domains of an instance. `blame` counts, for each variable, the contradictions that its rules have found."""
 
-    def __init__(self, instance: Instance):
-        sizes = instance.domain_sizes.tolist()
-        self.domains = [1 << instance.givens[i] if i in instance.givens else (1 << k) - 1 for i, k in enumerate(sizes)]
+    def __init__(self, instance: Instance, spend: Callable[[int], None] = lambda cost: None):
+        """`spend` is told the cost of every rule that is asked; it may raise, to end what then is of no more use."""
+        given, sizes = instance.is_given.tolist(), instance.domain_sizes.tolist()
+        values, self.spend = instance.given_values.tolist(), spend
+        self.domains = [bit(v) if fixed else (1 << k) - 1 for fixed, v, k in zip(given, values, sizes, strict=True)]
         self.trail: list[tuple[int, int]] = []  # (variable, its domain before)
-        self.rules: list[Rule] = []
+        self.blame = [0] * len(sizes)
+        self.rules: list[tuple[Rule, Sequence[int]]] = []  # with their variables
         self.watching: list[list[int]] = [[] for _ in sizes]  # rules to ask when a domain has changed,
         self.when_fixed: list[list[int]] = [[] for _ in sizes]  # or only when a single value is left
         neighbours: dict[int, Neighbours] = {}
@@ -37,18 +43,22 @@ class Propagation:
             if isinstance(group, NotEqual | Conflict):
                 _add_pairs(group, neighbours)
             else:
-                for rule, scope in _rules(group):
-                    self._add(rule, scope, self.watching)
+                for index in range(len(group)):
+                    scope = group.scope(index).tolist()
+                    self._add(RULES[type(group)](group, index, scope), scope, self.watching)
         for variable, rule in neighbours.items():
             self._add(rule, [variable], self.when_fixed)
-        self.dead_ends = [0] * len(self.rules)
         self._waiting: deque[int] = deque(range(len(self.rules)))
         self._waits = [True] * len(self.rules)
 
-    def _add(self, rule: Rule, scope: Iterable[int], watched: list[list[int]]) -> None:
+    def _add(self, rule: Rule, scope: Sequence[int], watched: list[list[int]]) -> None:
         for variable in scope:
             watched[variable].append(len(self.rules))
-        self.rules.append(rule)
+        self.rules.append((rule, scope))
+
+    def is_bound(self, variable: int) -> bool:
+        """Whether some constraint holds a variable."""
+        return bool(self.watching[variable] or self.when_fixed[variable])
 
     def keep(self, variable: int, mask: int) -> bool:
         """Leave a variable only what is in the mask; False if that is nothing."""
@@ -63,7 +73,7 @@ class Propagation:
             self._wake(self.when_fixed[variable])
         return new != 0
 
-    def _wake(self, rules: list[int]) -> None:
+    def _wake(self, rules: Iterable[int]) -> None:
         for rule in rules:
             if not self._waits[rule]:
                 self._waits[rule] = True
@@ -72,10 +82,13 @@ class Propagation:
     def settle(self) -> bool:
         """Ask all rules that wait, until none does; False at a contradiction."""
         while self._waiting:
-            rule = self._waiting.popleft()
-            self._waits[rule] = False
-            if not self.rules[rule].narrow(self):
-                self.dead_ends[rule] += 1
+            number = self._waiting.popleft()
+            self._waits[number] = False
+            rule, scope = self.rules[number]
+            self.spend(rule.cost)
+            if not rule.narrow(self):
+                for variable in scope:
+                    self.blame[variable] += 1
                 while self._waiting:
                     self._waits[self._waiting.popleft()] = False
                 return False
@@ -88,11 +101,17 @@ class Propagation:
             self.domains[variable] = domain
 
 
+@cache
+def bit(value: int) -> int:
+    """The mask of a value; one object for all, as masks of large values are large."""
+    return 1 << value
+
+
 class Neighbours:
     """All pairs of one variable: once it has its value, what its neighbours may not have."""
 
     def __init__(self, variable: int):
-        self.variable, self.different = variable, list[int]()
+        self.variable, self.different, self.cost = variable, list[int](), 1
         self.conflicts: dict[int, list[tuple[int, int]]] = {}  # own value, as a mask -> (neighbour, its value)
 
     def narrow(self, state: Propagation) -> bool:
@@ -108,7 +127,7 @@ class Different:
     """Fixed values are taken. Fewer values than variables are too few; as many, and each must find its place."""
 
     def __init__(self, scope: Sequence[int]):
-        self.scope = scope
+        self.scope, self.cost = scope, 2 * len(scope)
 
     def narrow(self, state: Propagation) -> bool:
         domains, taken = state.domains, 0
@@ -143,15 +162,18 @@ class Sum:
 
     def __init__(self, scope: Sequence[int], coefficients: Sequence[int], low: int | None, high: int | None):
         self.terms, self.low, self.high = list(zip(scope, coefficients, strict=True)), low, high
+        self.cost = 4 * len(scope)
 
     def narrow(self, state: Propagation) -> bool:
         ranges = [_range(state.domains[variable], c) for variable, c in self.terms]
         least, most = sum(low for low, _ in ranges), sum(high for _, high in ranges)
         for (variable, c), (low, high) in zip(self.terms, ranges, strict=True):
-            if self.high is not None and not state.keep(variable, _at_most(self.high - (least - low), c)):
-                return False
-            if self.low is not None and not state.keep(variable, _at_most((most - high) - self.low, -c)):
-                return False
+            for limit, sign, own in ((self.high, 1, low - least), (self.low, -1, most - high)):
+                if limit is None:
+                    continue
+                allowed = _at_most(sign * limit + own, sign * c, state.domains[variable].bit_length())
+                if not state.keep(variable, allowed):
+                    return False
         return (self.high is None or least <= self.high) and (self.low is None or most >= self.low)
 
 
@@ -159,7 +181,7 @@ class Number:
     """low <= how many variables have a value <= high."""
 
     def __init__(self, scope: Sequence[int], value: int, low: int, high: int):
-        self.scope, self.mask, self.low, self.high = scope, 1 << value, low, high
+        self.scope, self.mask, self.low, self.high, self.cost = scope, bit(value), low, high, len(scope)
 
     def narrow(self, state: Propagation) -> bool:
         possible = [variable for variable in self.scope if state.domains[variable] & self.mask]
@@ -178,7 +200,8 @@ class Rows:
     """The values form one of the rows: each variable keeps what some possible row gives it."""
 
     def __init__(self, scope: Sequence[int], rows: Sequence[Sequence[int]]):
-        self.scope, self.rows = scope, [[1 << value for value in row] for row in rows]
+        self.scope, self.rows = scope, [[bit(value) for value in row] for row in rows]
+        self.cost = len(scope) * len(rows)
 
     def narrow(self, state: Propagation) -> bool:
         domains, left = [state.domains[variable] for variable in self.scope], [0] * len(self.scope)
@@ -198,32 +221,27 @@ def _range(domain: int, coefficient: int) -> tuple[int, int]:
     return min(ends), max(ends)
 
 
-def _at_most(bound: int, coefficient: int) -> int:
-    """The values x with coefficient * x <= bound, as a mask."""
+def _at_most(bound: int, coefficient: int, size: int) -> int:
+    """The values x < size with coefficient * x <= bound, as a mask."""
     if coefficient > 0:
-        return (1 << max(bound // coefficient + 1, 0)) - 1
+        return (1 << min(max(bound // coefficient + 1, 0), size)) - 1
     if coefficient < 0:
-        return -1 << max(-(bound // -coefficient), 0)
+        return -1 << min(max(-(bound // -coefficient), 0), size)
     return -1 if bound >= 0 else 0
 
 
 def _add_pairs(group: NotEqual | Conflict, neighbours: dict[int, Neighbours]) -> None:
     for index, (i, j) in enumerate(group.pairs.tolist()):
         first, second = (neighbours.setdefault(variable, Neighbours(variable)) for variable in (i, j))
+        first.cost += 1
+        second.cost += 1
         if isinstance(group, NotEqual):
             first.different.append(j)
             second.different.append(i)
         else:
-            a, b = (1 << value for value in group.values[index].tolist())
+            a, b = (bit(value) for value in group.values[index].tolist())
             first.conflicts.setdefault(a, []).append((j, b))
             second.conflicts.setdefault(b, []).append((i, a))
-
-
-def _rules(group: Constraint) -> Iterable[tuple[Rule, list[int]]]:
-    """A rule for each constraint of a group, with its variables."""
-    for index in range(len(group)):
-        scope = group.scope(index).tolist()
-        yield RULES[type(group)](group, index, scope), scope
 
 
 def _sum(group: Linear, index: int, scope: list[int]) -> Sum:

@@ -35,6 +35,18 @@ def _cliques(scopes: Scopes) -> IntArray:
     return np.concatenate(parts)
 
 
+def count_pairs(instance: Instance) -> int:
+    """About how many pairs of variables are related: what the time of a step grows with."""
+    goal, count = instance.objective, 0
+    for group in instance.constraints:
+        if isinstance(group, NotEqual | Conflict):
+            count += len(group)
+        elif isinstance(group, AllDifferent | Linear | Count | Table):
+            lengths = group.scopes.lengths if isinstance(group.scopes, Scopes) else Scopes(group.scopes).lengths
+            count += int(np.where(lengths <= LARGEST_CLIQUE, lengths * (lengths - 1) // 2, 16 * lengths).sum())
+    return count + (0 if goal is None else len(goal.differ) + len(goal.pairwise))
+
+
 def _both_ways(pairs: IntArray) -> IntArray:
     return np.concatenate([pairs, pairs[:, ::-1]])
 
