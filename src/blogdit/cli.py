@@ -55,7 +55,7 @@ def run(arguments: list[str] | None = None) -> int:
         describe = getattr(error, "format_message", None)  # what typer's usage errors have in common
         if describe is None:
             raise
-        return _fail(f"{describe()} See blogdit --help")
+        return _fail(f"{describe().rstrip('. ')}. See blogdit --help")
     return code if isinstance(code, int) else 0
 
 
