@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.baselines import Budget, system, systems
+from blogdit.baselines import Budget, cp_sat, system, systems
 from blogdit.constraints import Linear, NotEqual
 from blogdit.csp import Instance, Objective
 from blogdit.errors import InputError
@@ -138,3 +140,23 @@ def test_several_runs_share_the_seconds():
     ((first, second),) = system("greedy").solve_runs([instance], Budget(seconds=1.0), seed=3, runs=2)
     assert (first.seed, second.seed) == (3, 4)
     assert not np.array_equal(first.values, second.values)
+
+
+def test_an_interrupted_search_ends_and_is_not_taken_for_an_answer(monkeypatch):
+    stopped = []
+
+    class Solver:
+        parameters, solve = SimpleNamespace(catch_sigint_signal=True), None
+
+        def stop_search(self):
+            stopped.append(True)
+
+    class Future:
+        def result(self):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(cp_sat.ThreadPoolExecutor, "submit", lambda *_: Future())
+    with pytest.raises(KeyboardInterrupt):
+        cp_sat._interruptible(Solver(), None)
+    assert stopped
+    assert not Solver.parameters.catch_sigint_signal

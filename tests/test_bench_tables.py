@@ -128,6 +128,16 @@ def test_workers_are_stated_for_systems_that_use_them():
     assert "seed 0; cp-sat with 8 workers.\n" in footer(TINY, records)
 
 
+def test_a_network_that_did_nothing_is_named():
+    """Of a solver like CP-SAT steps say nothing."""
+    records = [
+        record("gaps", name, "a", 20, steps=steps) for name, steps in (("blogdit", 0), ("dit", 3), ("cp-sat", 0))
+    ]
+    text = footer(TINY, records)
+    assert "- blogdit took no step of its network on gaps: the search had all the time.\n" in text
+    assert text.count("took no step") == 1
+
+
 def test_runs_of_an_instance_count_once():
     records = [record("gaps", "first", "a", value, run=i) for i, value in enumerate((10, 20))]
     records += [record("gaps", "first", "b", value, run=i) for i, value in enumerate((20, 20))]

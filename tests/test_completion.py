@@ -93,6 +93,17 @@ def test_beginning_again_keeps_what_is_known_and_ends():
     assert instance.verify(found).satisfied
 
 
+def test_in_vain_it_comes_close():
+    """Ten variables differ, five by five, and twice the sum of two of them is to be 3: all but that can be."""
+    halves = [list(range(5)), list(range(5, 10))]
+    instance = Instance(np.full(10, 6), (AllDifferent(halves), Linear([[0, 5]], [[2, 2]], ["="], [3])))
+    search = TreeSearch(instance, no_proposals(instance))
+    assert search.run() is None
+    assert search.exhausted
+    assert instance.verify(no_proposals(instance)[0]).violated == 3
+    assert instance.verify(search.closest).violated < 3
+
+
 def test_whom_it_can_take():
     assert can_complete(next(iter(generate("sudoku", 1))))
     assert not can_complete(coloring.build((3, [[0, 1]]), 2)), "pairs are repaired"
@@ -136,6 +147,12 @@ def test_with_a_time_limit_it_is_tried_early():
     (_, result), *_ = Solver(random_model(), SolveOptions(time_limit=60.0)).results([puzzle])
     assert result.status == "solved"
     assert result.seconds < 30
+
+
+def test_in_too_little_time_for_a_step_it_has_all_of_it():
+    puzzle = next(iter(generate("sudoku", 1, seed=3)))
+    (_, result), *_ = Solver(random_model(), SolveOptions(time_limit=0.5)).results([puzzle])
+    assert (result.status, result.steps) == ("solved", 0)
 
 
 def test_who_is_proved_impossible_leaves_at_once():

@@ -136,3 +136,9 @@ def test_a_million_edges():
     assert verdict.violated == int((values[pairs[:, 0]] == values[pairs[:, 1]]).sum())
     assert len(next(verdict.violations()).variables) == 2
     assert peak < 1e9
+
+
+def test_givens_are_a_mapping_or_pairs():
+    assert dict(Instance(np.array([3, 3]), givens=[(0, 1)]).givens) == {0: 1}
+    with pytest.raises(ValueError, match="givens must map variables to values"):
+        Instance(np.array([3, 3]), givens=[0, 1])

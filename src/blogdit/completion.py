@@ -51,8 +51,8 @@ def _entries(instance: Instance) -> int:
 
 
 class Completed(NamedTuple):
-    """A valid state of each instance or, where none was found, the first that was given, (B, N); and which instances
-    have no valid state at all."""
+    """A valid state of each instance or, where none was found, one that comes close, (B, N); and which of them have no
+    valid state at all."""
 
     states: Tensor
     impossible: list[bool]
@@ -77,8 +77,7 @@ def complete(
         search = TreeSearch(instance, states[:, place, : instance.size], partial(_over, end, stopped))
         answer = search.run(None if all_the_time else MOST_WORK)
         impossible[place] = search.exhausted
-        if answer is not None:
-            found[place, : instance.size] = answer
+        found[place, : instance.size] = search.closest if answer is None else answer
     return Completed(torch.from_numpy(found).to(values.device), impossible)
 
 
@@ -92,12 +91,13 @@ class Interrupted(Exception):
 
 class TreeSearch:
     """Depth first, with propagation; `proposals` (chains, n) are values to try first. `exhausted` is True once
-    everything was tried in vain."""
+    everything was tried in vain; `closest` is where fewest variables were open."""
 
     def __init__(self, instance: Instance, proposals: IntArray, stopped: Callable[[], bool] = lambda: False):
         self.instance, self.stopped = instance, stopped
         self.order = [[bit(value) for value, _ in Counter(votes).most_common()] for votes in proposals.T.tolist()]
         self.contradictions, self.work, self.exhausted = 0, 0, False
+        self.closest, self.fewest_open = proposals[0].tolist(), instance.size + 1
 
     def run(self, most: int | None = None) -> list[int] | None:
         """An answer; None if there is none, after so much work, or when stopped."""
@@ -154,13 +154,17 @@ class TreeSearch:
     def _choose(self, state: Propagation) -> int | None:
         """The open variable with fewest values for the contradictions that it had a part in."""
         self._spend(len(self.open))
-        chosen, least, domains, blame = None, math.inf, state.domains, state.blame
+        chosen, least, still_open, domains, blame = None, math.inf, 0, state.domains, state.blame
         for variable in self.open:
             mask = domains[variable]
             if mask & (mask - 1):
+                still_open += 1
                 score = mask.bit_count() / (1 + blame[variable])
                 if score < least:
                     chosen, least = variable, score
+        if still_open < self.fewest_open:
+            self.fewest_open = still_open
+            self.closest = [self._first(state, variable).bit_length() - 1 for variable in range(len(domains))]
         return chosen
 
     def _first(self, state: Propagation, variable: int) -> int:

@@ -134,8 +134,12 @@ class Instance:
             group.validate(sizes)
         if self.objective is not None:
             self.objective.validate(sizes)
-        variables = integers(list(self.givens.keys()), "givens", 1)
-        values = integers(list(self.givens.values()), "givens", 1)
+        try:
+            givens = dict(self.givens)
+        except (TypeError, ValueError):
+            raise ValueError("givens must map variables to values") from None
+        variables = integers(list(givens.keys()), "givens", 1)
+        values = integers(list(givens.values()), "givens", 1)
         check_range(variables, 0, len(sizes), "givens variables")
         check_range(values, 0, sizes[variables], "givens values")
         is_given, given_values = np.zeros(len(sizes), np.bool_), np.zeros(len(sizes), np.int64)
@@ -155,7 +159,7 @@ class Instance:
             "positions": positions,
             "is_given": is_given,
             "given_values": given_values,
-            "givens": MappingProxyType(dict(self.givens)),
+            "givens": MappingProxyType(givens),
             "labels": tuple(self.labels) if isinstance(self.labels, list) else self.labels,
         }
         for name, value in fields.items():

@@ -336,7 +336,8 @@ class Solver:
         share, limit = sampling_share(job, self.options), self.options.time_limit
         if limit is None or self.options.steps is not None or self.device.type != "cpu" or share == 1:
             return share
-        return share if job.terms <= PACE * max(SLOWEST * limit, QUICK) else 0.0
+        allowed = SLOWEST * limit if job.completes else max(SLOWEST * limit, QUICK)  # a tree may take milliseconds
+        return share if job.terms <= PACE * allowed else 0.0
 
     def _reserve(self, job: Job) -> float:
         """Of the total time, what the search after the last step needs: after a number of steps, little."""

@@ -6,6 +6,7 @@ the model counts. What it claims about the answer (OPTIMAL, INFEASIBLE, ...) is 
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from typing import Any
 
@@ -42,12 +43,24 @@ class CpSat(System):
             solver.parameters.max_time_in_seconds = max(clock.left, LEAST_SECONDS)
         for name, value in self.parameters.items():
             setattr(solver.parameters, name, value)
-        status = solver.solve(translation.model)
+        status = _interruptible(solver, translation.model)
         values: npt.ArrayLike = instance.given_values
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             values = np.array(translation.values(solver), np.int64)
         claim = f"ortools {version('ortools')}: {solver.status_name(status)}"
         return Result(instance, np.asarray(values), 0, clock.spent, seed, claim)
+
+
+def _interruptible(solver: Any, model: Any) -> Any:
+    """Solve in a thread: Ctrl-C then reaches Python at once, and ends the search instead of cutting it short unseen."""
+    solver.parameters.catch_sigint_signal = False
+    with ThreadPoolExecutor(1) as pool:
+        status = pool.submit(solver.solve, model)
+        try:
+            return status.result()
+        except KeyboardInterrupt:
+            solver.stop_search()
+            raise
 
 
 class Translation:

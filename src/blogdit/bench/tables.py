@@ -212,8 +212,23 @@ def footer(suite: Suite, records: Sequence[Record]) -> str:
     )
     if suite.table == "systems" and any(_runs_on_a_part(case, records) for case in suite.cases):
         lines.append("- (N): on N instances; of the first table, compare these cells by the differences alone.")
+    lines += _without_steps(suite, records)
     lines += [f"- {suite.notes}"] if suite.notes else []
     return "\n".join(lines) + "\n"
+
+
+def _without_steps(suite: Suite, records: Sequence[Record]) -> list[str]:
+    """Variants of blogdit whose network did nothing, as a step would have taken too long: that was the search alone."""
+    found = []
+    for label in names_of(records):
+        cases = [case.name for case in suite.cases if (of := select(records, case, label)) and not any(_steps(of))]
+        if cases and label not in systems() and suite.table != "trajectory":
+            found.append(f"- {label} took no step of its network on {', '.join(cases)}: the search had all the time.")
+    return found
+
+
+def _steps(records: Sequence[Record]) -> list[int]:
+    return [record.get("steps", 0) for record in records]
 
 
 def _workers(records: Sequence[Record]) -> list[str]:
