@@ -27,6 +27,7 @@ from blogdit.propagation import RULES, Propagation, bit
 FIRST, GROWTH = 50, 1.5  # contradictions before it begins again, and how their number grows
 MOST_VARIABLES, LARGEST = 1 << 12, 1 << 17  # the latter of (variable, value) pairs and entries of constraints
 MOST_WORK = 1 << 22  # entries that rules look at, unless it may take all the time: a second or so
+LAST_WORK = 1 << 18  # to come close after all was in vain: hundredths of a second
 LOOK = 1 << 13  # entries between two looks at the clock
 SHORTEST = 0.005  # seconds: who has less for each of many instances searches on some of them
 
@@ -77,7 +78,7 @@ def complete(
         search = TreeSearch(instance, states[:, place, : instance.size], partial(_over, end, stopped))
         answer = search.run(None if all_the_time else MOST_WORK)
         impossible[place] = search.exhausted
-        found[place, : instance.size] = search.closest if answer is None else answer
+        found[place, : instance.size] = search.closest() if answer is None else answer
     return Completed(torch.from_numpy(found).to(values.device), impossible)
 
 
@@ -91,13 +92,13 @@ class Interrupted(Exception):
 
 class TreeSearch:
     """Depth first, with propagation; `proposals` (chains, n) are values to try first. `exhausted` is True once
-    everything was tried in vain; `closest` is where fewest variables were open."""
+    everything was tried in vain; `deepest` are the domains where fewest variables were open."""
 
     def __init__(self, instance: Instance, proposals: IntArray, stopped: Callable[[], bool] = lambda: False):
         self.instance, self.stopped = instance, stopped
         self.order = [[bit(value) for value, _ in Counter(votes).most_common()] for votes in proposals.T.tolist()]
         self.contradictions, self.work, self.exhausted = 0, 0, False
-        self.closest, self.fewest_open = proposals[0].tolist(), instance.size + 1
+        self.deepest, self.fewest_open = [masks[0] for masks in self.order], instance.size + 1
 
     def run(self, most: int | None = None) -> list[int] | None:
         """An answer; None if there is none, after so much work, or when stopped."""
@@ -113,6 +114,21 @@ class TreeSearch:
         except Interrupted:
             pass
         return None
+
+    def closest(self) -> list[int]:
+        """In vain, what comes close: from the deepest domains on, without the constraints that then contradict."""
+        self.stopped, self.most = (lambda: False), self.work + LAST_WORK
+        state = Propagation(self.instance, self._spend)
+        state.domains = list(self.deepest)
+        try:
+            for variable in range(self.instance.size):
+                length = len(state.trail)
+                while not (state.keep(variable, self._first(state, variable)) and state.settle()):
+                    state.take_back(length)
+                    state.drop_failed()
+        except Interrupted:
+            pass
+        return [self._first(state, variable).bit_length() - 1 for variable in range(self.instance.size)]
 
     def _prepare(self, state: Propagation) -> bool:
         """Narrow the domains before any choice; who is in no constraint gets what was proposed."""
@@ -164,7 +180,7 @@ class TreeSearch:
                     chosen, least = variable, score
         if still_open < self.fewest_open:
             self.fewest_open = still_open
-            self.closest = [self._first(state, variable).bit_length() - 1 for variable in range(len(domains))]
+            self.deepest = list(domains)
         return chosen
 
     def _first(self, state: Propagation, variable: int) -> int:

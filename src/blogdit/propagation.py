@@ -34,7 +34,7 @@ class Propagation:
         values, self.spend = instance.given_values.tolist(), spend
         self.domains = [bit(v) if fixed else (1 << k) - 1 for fixed, v, k in zip(given, values, sizes, strict=True)]
         self.trail: list[tuple[int, int]] = []  # (variable, its domain before)
-        self.blame = [0] * len(sizes)
+        self.blame, self.failed = [0] * len(sizes), -1
         self.rules: list[tuple[Rule, Sequence[int]]] = []  # with their variables
         self.watching: list[list[int]] = [[] for _ in sizes]  # rules to ask when a domain has changed,
         self.when_fixed: list[list[int]] = [[] for _ in sizes]  # or only when a single value is left
@@ -87,12 +87,17 @@ class Propagation:
             rule, scope = self.rules[number]
             self.spend(rule.cost)
             if not rule.narrow(self):
+                self.failed = number
                 for variable in scope:
                     self.blame[variable] += 1
                 while self._waiting:
                     self._waits[self._waiting.popleft()] = False
                 return False
         return True
+
+    def drop_failed(self) -> None:
+        """Do without the rule that found the last contradiction."""
+        self.rules[self.failed] = (Anything(), ())
 
     def take_back(self, length: int) -> None:
         """Undo everything after the first `length` entries of the trail."""
@@ -105,6 +110,15 @@ class Propagation:
 def bit(value: int) -> int:
     """The mask of a value; one object for all, as masks of large values are large."""
     return 1 << value
+
+
+class Anything:
+    """No rule."""
+
+    cost = 1
+
+    def narrow(self, state: Propagation) -> bool:
+        return True
 
 
 class Neighbours:
