@@ -162,6 +162,14 @@ def test_who_stops_it_is_told_how_to_go_on(tmp_path, counting, capsys):
     assert capsys.readouterr().err.splitlines() == [expected]
 
 
+def test_systems_that_cannot_run_are_an_error(tmp_path, capsys):
+    command = ["bench", "mis", "--systems", "greedy-dsatur", "--limit", "1", "--device", "cpu", "--out", str(tmp_path)]
+    assert run(command) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("mis: greedy-dsatur does not solve mis; left out:")
+    assert lines[1] == "blogdit: none of these systems can run on mis here; nothing was done"
+
+
 def test_the_command_refuses_what_it_does_not_know(tmp_path, capsys, monkeypatch):
     monkeypatch.delenv(datasets.ENVIRONMENT, raising=False)
     assert run(["bench", "nothing", "--out", str(tmp_path)]) == 2

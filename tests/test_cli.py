@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -71,6 +72,16 @@ def test_verify_a_folder(tmp_path, capsys):
     answers.write_text(f"{SOLVED}\n" * 3)
     assert run(["verify", str(tmp_path), str(answers)]) == 0
     assert capsys.readouterr().out.splitlines() == ["a: valid", "b:1: valid", "b:2: valid", "3 of 3 valid"]
+
+
+def test_verify_says_who_has_no_solution_and_checks_the_others(tmp_path, capsys):
+    (tmp_path / "p.txt").write_text(f"{NINE}\n{NINE}\n")
+    answers = tmp_path / "answers.jsonl"
+    named = [{"instance": name, "values": SOLVED} for name in ("p:2", "another")]
+    answers.write_text("".join(json.dumps(one) + "\n" for one in named))
+    assert run(["verify", str(tmp_path / "p.txt"), str(answers)]) == 3
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [f"p:1: no solution in {answers}", "p:2: valid", "1 of 2 valid"]
 
 
 def test_verify_with_colors(files, capsys):

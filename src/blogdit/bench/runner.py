@@ -100,6 +100,8 @@ def run_suite(suite: Suite, out: Path, options: Options, models: Models, tell: T
         collect(suite, cases[0], entrants, file, options, models, tell)
     else:
         work = plan(suite, cases, entrants, file.records, options, models, tell)
+        if not work.cells:
+            raise InputError(f"none of these systems can run on {suite.name} here; nothing was done")
         try:
             for records in perform(suite, work, options, tell):
                 file.append(records)
@@ -107,7 +109,8 @@ def run_suite(suite: Suite, out: Path, options: Options, models: Models, tell: T
             file.write_csv()
     file.write_csv()
     write_report(replace(suite, cases=tuple(cases)), entrants, file.records, out)
-    tell(f"{suite.name}: {len(file.records)} records, see {out / TABLE}", None)
+    number = len(file.records)
+    tell(f"{suite.name}: {number} record{'s' * (number != 1)}, see {out / TABLE}", None)
     return file.records
 
 

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from blogdit import formats
 from blogdit.commands.options import Colors, Problem
 from blogdit.csp import Instance, Verdict
 from blogdit.formats.files import find_files, read_all
+from blogdit.formats.solutions import match_solutions
 
 
 def verify(
@@ -23,7 +23,8 @@ def verify(
 ) -> None:
     """Check solutions exactly: every violated constraint, the objective, and a verdict for each instance.
 
-    Exit code 0: all are valid; 3: at least one is not.
+    Records with names are matched by name, other solutions by their order. Exit code 0: all are valid; 3: at least one
+    is not, or has no solution.
 
     \b
     Examples:
@@ -34,7 +35,10 @@ def verify(
     files = find_files([instance], leave_out=[solution] if instance.is_dir() else [])
     instances = list(read_all(files, problem, colors))
     valid = 0
-    for checked, values in zip(instances, formats.read_solutions(solution, instances), strict=True):
+    for checked, values in zip(instances, match_solutions(solution, instances), strict=True):
+        if values is None:
+            print(f"{checked.name}: no solution in {solution}")
+            continue
         verdict = checked.verify(values)
         valid += verdict.satisfied
         _report(checked, verdict, max_violations)

@@ -39,14 +39,25 @@ def write_solutions(results: Iterable[Result], path: str | Path) -> None:
 
 
 def read_solutions(path: str | Path, instances: Sequence[Instance]) -> list[IntArray]:
-    """The assignment for each instance.
+    """The assignment for each instance, of which none may be missing; else as `match_solutions`."""
+    found = match_solutions(path, instances)
+    for values, instance in zip(found, instances, strict=True):
+        if values is None:
+            raise InputError(f"no solution for instance {instance.name!r}", path)
+    return [values for values in found if values is not None]
 
-    Records that all name one of the instances are matched by name; otherwise order decides, and counts must agree.
+
+def match_solutions(path: str | Path, instances: Sequence[Instance]) -> list[IntArray | None]:
+    """The assignment for each instance, None where the file has none.
+
+    Records with names, some of which are those of instances, are matched by name; otherwise order decides, and counts
+    must agree.
     """
     with open_lines(path) as lines:
         start = lines.peek(64)
         if not any(line.strip() for line in start):
             raise lines.error("empty file; expected solutions")
+        found: Sequence[IntArray | None]
         if looks_like_json(start):
             found = _read_json(lines, instances)
         elif instances and all(instance.problem == "sudoku" for instance in instances):
@@ -54,10 +65,10 @@ def read_solutions(path: str | Path, instances: Sequence[Instance]) -> list[IntA
         else:
             found = _read_numbers(lines, len(instances))
         _require_fit(found, instances, lines)
-    return found
+    return list(found)
 
 
-def _read_json(lines: Lines, instances: Sequence[Instance]) -> list[IntArray]:
+def _read_json(lines: Lines, instances: Sequence[Instance]) -> Sequence[IntArray | None]:
     names, found = [], []
     for data, line, _ in json_objects(lines, ""):
         names.append(data.get("instance"))
@@ -71,11 +82,8 @@ def _read_json(lines: Lines, instances: Sequence[Instance]) -> list[IntArray]:
             raise lines.error(str(error), line) from None
     by_name = {name: values for name, values in zip(names, found, strict=True) if isinstance(name, str)}
     wanted = [instance.name for instance in instances]
-    if len(by_name) == len(found) and len(set(wanted)) == len(wanted) and set(by_name) <= set(wanted):
-        missing = [name for name in wanted if name not in by_name]
-        if missing:
-            raise InputError(f"no solution for instance {missing[0]!r}", lines.path)
-        return [by_name[name] for name in wanted]
+    if len(by_name) == len(found) and len(set(wanted)) == len(wanted) and not set(by_name).isdisjoint(wanted):
+        return [by_name.get(name) for name in wanted]
     return found
 
 
@@ -97,11 +105,11 @@ def _read_numbers(lines: Lines, instances: int) -> list[IntArray]:
         raise InputError("a number does not fit 64 bits", lines.path) from None
 
 
-def _require_fit(found: list[IntArray], instances: Sequence[Instance], lines: Lines) -> None:
+def _require_fit(found: Sequence[IntArray | None], instances: Sequence[Instance], lines: Lines) -> None:
     if len(found) != len(instances):
         raise InputError(f"expected {len(instances)} solutions, got {len(found)}", lines.path)
     for values, instance in zip(found, instances, strict=True):
-        if len(values) != instance.size:
+        if values is not None and len(values) != instance.size:
             raise InputError(
                 f"expected {instance.size} values for {instance.name or 'the instance'}, got {len(values)}", lines.path
             )
