@@ -34,7 +34,7 @@ from blogdit.stepping import Stepped, Stepper, Watch
 # few enough that a step stays short.
 PLACES = {"cpu": 1 << 14, "cuda": 1 << 20}
 MOST_PLACES = 1024  # instances
-EARLY = (1 / 16, 1 / 4)  # shares of the time for sampling
+EARLY, SOON = (1 / 16, 1 / 4), 0.25  # shares of the time for sampling; the first try has not to wait longer than that
 # Terms on pairs and values that a slow CPU samples in a second; the most of a time limit that a step may take; seconds
 # that are always allowed.
 PACE, SLOWEST, QUICK = 350_000, 1 / 16, 0.2
@@ -211,7 +211,8 @@ class Solver:
             place
             for place, job in enumerate(crew.jobs)
             if self.options.steps is None and job.all_or_nothing and not job.answered
-            if job.tries < len(EARLY) and self._spent(job, now) >= EARLY[job.tries]
+            if job.tries < len(EARLY)
+            if self._spent(job, now) >= EARLY[job.tries] or (not job.tries and now - job.entered >= SOON)
         ]
         if not due:
             return
