@@ -210,42 +210,9 @@ def test_a_repair_has_the_second_half_of_the_time(model, monkeypatch):
 
 
 def test_a_repair_is_tried_early(clock, monkeypatch):
-    """After a quarter of a second (or a sixteenth of the time for sampling, if that is sooner) and after a quarter of the
-    time for sampling, each for as long as the instance has been there; what it finds ends the instance. Not if steps
-    are counted, and not without polish."""
-    (graph,) = generate("coloring", 1, seed=1, vertices=40, colors=4, p_min=0.15, p_max=0.15)
-    monkeypatch.setattr(module, "repair", lambda *arguments: torch.zeros(1, 64, dtype=torch.long))  # all of one colour
-    (result,) = (result for _, result in Solver(model, SolveOptions(steps=5)).results([graph]))
-    assert result.verdict.violated == result.raw_violations < len(graph.constraints[0])
-
-
-def test_a_repair_has_the_second_half_of_the_time(model, monkeypatch):
-    """Without constraints there is nothing to search for, and sampling goes on to the end."""
-    (graph,) = generate("coloring", 1, seed=1, vertices=100, colors=3, p_min=0.3, p_max=0.3)  # has no colouring
-    nothing = Instance(np.array([3, 3]))
-    solver = Solver(model, SolveOptions(time_limit=8.0, schedule="budget"))
-    assert solver._spent(Job(0, graph, entered=0.0), 2.0) == pytest.approx(0.5)
-    assert solver._spent(Job(0, nothing, entered=0.0), 2.0) == pytest.approx(0.25)
-    asked: list[tuple[float, bool]] = []
-
-    def record_time(instances, starts, width, deadline, stopped, all_the_time):
-        asked.append((deadline, all_the_time))
-        return starts[0]
-
-    monkeypatch.setattr(module, "repair", record_time)
-    for options in (SolveOptions(time_limit=8.0), SolveOptions(time_limit=8.0, steps=3), SolveOptions(steps=3)):
-        solver = Solver(model, options)
-        crew = solver._enter([Job(0, graph)])
-        crew.jobs[0].steps = options.steps or 0  # all that were asked for
-        list(solver._finish(crew, [0], done=True))
-        end = crew.jobs[0].entered + (options.time_limit or np.inf)
-        assert asked.pop() == (end, options.steps is None)
-
-
-def test_a_repair_is_tried_early(clock, monkeypatch):
-    """After a quarter of a second (or a sixteenth of the time for sampling, if that is sooner) and after a quarter of that
-    time, each for as long as the instance has been there; what
-    it finds ends the instance. Not if steps are counted, and not without polish."""
+    """After a quarter of a second (or a sixteenth of the time for sampling, if that is sooner) and a quarter of that
+    time, each for as long as the instance has been there; what it finds ends the instance. Not if steps are counted,
+    and not without polish."""
     (graph,) = generate("coloring", 1, seed=1, vertices=40, colors=4, p_min=0.15, p_max=0.15, planted=True)
     clock.tick, asked = 0.125, []
 
