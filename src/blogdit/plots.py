@@ -29,19 +29,13 @@ def draw(suite: Suite, records: Sequence[Record], path: Path) -> None:
     figure.savefig(path, dpi=150)
 
 
-def _systems(suite: Suite, records: Sequence[Record]) -> list[str]:
-    """In the order of the suite, then the others."""
-    order = [entrant.label for entrant in suite.entrants]
-    return sorted(names_of(records), key=lambda name: order.index(name) if name in order else len(order))
-
-
 def _whiskers(value: float, low: float, high: float) -> list[list[float]]:
     return [[max(value - low, 0.0)], [max(high - value, 0.0)]]
 
 
 def _points(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
     """A panel for each case, a point with its interval for each system; hollow: before its local search."""
-    systems, records = _systems(suite, records), with_raw(records)
+    systems, records = names_of(records, suite.entrants), with_raw(records)
     figure.set_size_inches(max(8.0, 2.5 + 1.3 * len(suite.cases)), 1.5 + 0.3 * len(systems))
     axes = figure.subplots(1, len(suite.cases), squeeze=False, sharey=True)[0]
     for axis, case in zip(axes, suite.cases, strict=True):
@@ -64,7 +58,7 @@ def _points(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
 def _lines(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
     """The metric against the steps, which are the names of the cases."""
     axis = figure.subplots()
-    for label in _systems(suite, records):
+    for label in names_of(records, suite.entrants):
         found = [(case, m) for case in suite.cases if (m := measured(records, case, label)) is not None]
         steps = [case.steps or 0 for case, _ in found]
         axis.plot(steps, [m.value for _, m in found], marker="o", label=label)
@@ -78,7 +72,7 @@ def _lines(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
 
 def _cost(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
     """Seconds per instance, on a logarithmic scale."""
-    axis, systems = figure.subplots(), _systems(suite, records)
+    axis, systems = figure.subplots(), names_of(records, suite.entrants)
     width = 0.8 / max(len(systems), 1)
     for row, label in enumerate(systems):
         measures = [timed(records, case, label) for case in suite.cases]
@@ -96,7 +90,7 @@ def _cost(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
 
 def _instances(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
     """For each graph the mean over runs and its standard deviation, as a share of the best cut in the records."""
-    axis, systems = figure.subplots(), _systems(suite, records)
+    axis, systems = figure.subplots(), names_of(records, suite.entrants)
     names = list(dict.fromkeys(str(record["instance"]) for record in records))
     for row, label in enumerate(systems):
         for column, name in enumerate(names):

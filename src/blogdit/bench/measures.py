@@ -8,14 +8,16 @@ import numpy as np
 
 from blogdit.bench.records import Record
 from blogdit.bench.statistics import Mean, mean, worth
-from blogdit.bench.suites import Case
+from blogdit.bench.suites import Case, Entrant
 
 BEFORE = "before the local search"
 
 
-def names_of(records: Sequence[Record]) -> list[str]:
-    """The systems, in the order in which they appear."""
-    return list(dict.fromkeys(str(record["system"]) for record in records))
+def names_of(records: Sequence[Record], entrants: Sequence[Entrant] = ()) -> list[str]:
+    """The systems: in the order of the entrants, then as they appear."""
+    present = list(dict.fromkeys(str(record["system"]) for record in records))
+    known = [entrant.label for entrant in entrants if entrant.label in present]
+    return known + [name for name in present if name not in known]
 
 
 def before(label: str) -> str:

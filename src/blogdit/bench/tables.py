@@ -54,10 +54,7 @@ def write_report(suite: Suite, entrants: Sequence[Entrant], records: Sequence[Re
 
 def table(suite: Suite, entrants: Sequence[Entrant], records: Sequence[Record]) -> str:
     """Rows in the order of the entrants; who has no record has no row, but for published numbers."""
-    present = names_of(records)
-    labels = [entrant.label for entrant in entrants if entrant.label in present]
-    labels += [name for name in present if name not in labels]
-    return TABLES[suite.table](suite, labels, records)
+    return TABLES[suite.table](suite, names_of(records, entrants), records)
 
 
 def _number(value: float, sign: str = "-") -> str:
@@ -220,15 +217,12 @@ def footer(suite: Suite, records: Sequence[Record]) -> str:
 def _without_steps(suite: Suite, records: Sequence[Record]) -> list[str]:
     """Variants of blogdit whose network did nothing, as a step would have taken too long: that was the search alone."""
     found = []
-    for label in names_of(records):
-        cases = [case.name for case in suite.cases if (of := select(records, case, label)) and not any(_steps(of))]
-        if cases and label not in systems() and suite.table != "trajectory":
+    for label in names_of(records) if suite.table != "trajectory" else ():
+        steps = {case.name: [record["steps"] for record in select(records, case, label)] for case in suite.cases}
+        cases = [name for name, taken in steps.items() if taken and not any(taken)]
+        if cases and label not in systems():
             found.append(f"- {label} took no step of its network on {', '.join(cases)}: the search had all the time.")
     return found
-
-
-def _steps(records: Sequence[Record]) -> list[int]:
-    return [record.get("steps", 0) for record in records]
 
 
 def _workers(records: Sequence[Record]) -> list[str]:
