@@ -69,7 +69,7 @@ def by_hand(walk: Walk, values: torch.Tensor, hot: torch.Tensor, sweeps: int) ->
                 temperature = begin - (begin - end) * at // sweeps if sweep < sweeps - LAST else 0
                 key = mix(torch.tensor([wrap(salt + sweep * 0x9E3779B1)], dtype=torch.int32))
                 for v in itertools.chain(*land.classes):
-                    costs = walk._costs(torch.from_numpy(x[chain]).to(DEVICE))[place, v].tolist()
+                    costs = walk._costs(torch.from_numpy(x[chain : chain + 1]).to(DEVICE))[0, place, v].tolist()
                     own = x[chain, place, v]
                     code = torch.tensor([wrap(int(v) * 0x5BD1E995)], dtype=torch.int32)
                     draw = int(mix(code ^ key) >> 20) & (LEVELS - 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -199,3 +200,27 @@ def test_rounds_of_annealing_grow(monkeypatch):
     population = Population([cut], starts([cut], 3, 300), 2, cools=True)
     population.run_until(time.monotonic() + 3600, lambda: False, lambda: len(planned) == 6, soon=True)
     assert planned == [32, 64, 128, 256, 512, 1024]
+
+
+def test_long_walks_leave_time_for_annealing(monkeypatch):
+    """A thousand sweeps take a second, a walk two, and there are 20: the rounds after the trial are long ones."""
+    clock, planned = [0.0], []
+
+    def anneal(self, values, hot, sweeps, deadline, stopped):
+        planned.append(sweeps)
+        clock[0] += sweeps / 1000
+        return values
+
+    def walk(self, moves, deadline, stopped):
+        clock[0] += 2
+        return clock[0] < deadline
+
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(module, "TRIALS", {"cpu": 1, "cuda": 1})
+    monkeypatch.setattr(module.Cooling, "run", anneal)
+    monkeypatch.setattr(module.Walk, "run", walk)
+    (cut,) = generate("maxcut", 1, seed=0, vertices=300, p_min=0.02, p_max=0.02)
+    Population([cut], starts([cut], 3, 300), 2, cools=True).run_until(20.0, lambda: False, lambda: False)
+    assert planned[:2] == [32, 5000]
+    assert 8000 < planned[2] < 9000  # nine tenths of what is left
+    assert planned[3:] == [32]

@@ -25,7 +25,7 @@ from blogdit.walk import SIDE_BY_SIDE, Walk, table_size
 ROUNDS = {"cpu": 1, "cuda": 8}  # unless they may take all the time
 ROUND = 128  # moves for each variable in a round
 SHORT_ROUND = 16  # on a CPU, unless it may take all the time
-COOLED_ROUND = {"cpu": 64, "cuda": 1 << 17}  # moves after annealing, at most
+COOLED_ROUND = {"cpu": 64, "cuda": 1 << 13}  # moves after annealing, at most
 SWEEPS = {"cpu": 200, "cuda": 1000}  # of annealing in a round, unless it may take all the time
 FEWEST_SWEEPS, GOOD_SWEEPS, MANY_ROUNDS = 32, 5000, 24  # if it may: see `run_until`
 TRIALS = {"cpu": 1, "cuda": 2}  # rounds that tell how many sweeps there is time for; on a GPU the first one compiles
@@ -122,6 +122,7 @@ class Population:
         # Where the chains begin the next round, and which of them do so at random.
         self.starts, self.anew = self.states, torch.zeros_like(self.energies, dtype=torch.bool)
         self.anew[given:] = True
+        self.annealing = 0.0  # seconds of the last round
 
     def run(self, deadline: float, stopped: Stop, may_end: Stop) -> None:
         """A number of rounds, unless the time is over."""
@@ -149,8 +150,8 @@ class Population:
             if trials <= 0 and not self._mix():  # a trial is too short to learn from: the next begins where it did
                 return
             trials, now = trials - 1, time.monotonic()
-            rate = sweeps / max(now - start, 1e-9)
-            left, all_of_it = ROOM * rate * (deadline - now), rate * (deadline - began)
+            rate, walking = sweeps / max(self.annealing, 1e-9), now - start - self.annealing
+            left, all_of_it = ROOM * rate * (deadline - now - walking), rate * (deadline - began)
             sweeps = int(min(2 * sweeps if soon else 1 << 30, max(GOOD_SWEEPS, all_of_it / MANY_ROUNDS)))
             if left < 2 * sweeps:
                 sweeps = int(left)
@@ -165,9 +166,10 @@ class Population:
 
     def _round(self, moves: int, sweeps: int, deadline: float, stopped: Stop, may_end: Stop) -> bool:
         """Anneal, walk, and see what came out. False if the time was over."""
-        starts = self.starts
+        began, starts = time.monotonic(), self.starts
         if self.cooling is not None:
             starts = self.cooling.run(starts, self.anew, sweeps, deadline, stopped)
+        self.annealing = time.monotonic() - began
         self.walk.start(starts)
         going_on = self.walk.run(moves, deadline, may_end)
         self._accept(*self._outcome())
@@ -201,15 +203,19 @@ class Population:
         return torch.where(turned, 1 - states, states)
 
     def _accept(self, states: Tensor, energies: Tensor) -> None:
-        for chain, (state, energy) in enumerate(zip(states, energies, strict=True)):
-            neighbours = self.island == self.island[chain]
-            known = ((self.energies[neighbours] == energy) & (self.states[neighbours] == state).all(2)).any(0)
-            taken = (energy <= self.energies[chain]) & ~known
-            self.states[chain] = torch.where(taken[:, None], state, self.states[chain])
-            self.energies[chain] = torch.where(taken, energy, self.energies[chain])
+        """What is no higher and not known on its island; first of the first chain of every island, and so on."""
+        first, size, place = self._places()
+        islands = self.island[:, None].expand_as(energies)
+        for number in range(int(size.max())):
+            there = number < size
+            chosen = torch.where(there, first + number, first)  # of each chain's island
+            same = (self.energies == energies[chosen]) & (self.states == states[chosen]).all(2) & there[:, None]
+            known = torch.zeros_like(self.record).scatter_add(0, islands, same.long()).gather(0, islands)
+            taken = (place == number)[:, None] & (energies <= self.energies) & (known == 0)
+            self.states = torch.where(taken[..., None], states, self.states)
+            self.energies = torch.where(taken, energies, self.energies)
         self._keep_best(self.states, self.energies)
-        places = self.island[:, None].expand_as(self.energies)
-        lowest = self.record.scatter_reduce(0, places, self.energies, "amin")
+        lowest = self.record.scatter_reduce(0, islands, self.energies, "amin")
         self.since_gain = torch.where(lowest < self.record, 0, self.since_gain + 1)
         self.record = lowest
 
@@ -220,11 +226,15 @@ class Population:
         key = mix(count[:chains] * 0x3C6EF372 + wrap(self.walk.round * 0x27D4EB2F + lane * 0x165667B1))
         return (mix(key[:, None, None] + count[:variables] * 0x5BD1E995) >> 16) & 0xFFFF
 
-    def _partners(self) -> Tensor:
-        """Another chain of the same island for each chain, (C,)."""
+    def _places(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Of each chain: the first of its island, the size of its island, its place there; (C,)."""
         first = torch.searchsorted(self.island, self.island)
         size = torch.searchsorted(self.island, self.island, right=True) - first
-        place = torch.arange(len(self.island), device=first.device) - first
+        return first, size, torch.arange(len(self.island), device=first.device) - first
+
+    def _partners(self) -> Tensor:
+        """Another chain of the same island for each chain, (C,)."""
+        first, size, place = self._places()
         return first + (place + 1 + self.walk.round % (size - 1).clamp(min=1)) % size
 
     def _children(self) -> tuple[Tensor, Tensor]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from blogdit.flip_kernel import RegisterFlips
 
 LARGEST = 1 << 24  # entries of the table of neighbours of an instance that walks
+AT_ONCE = {"cpu": 1 << 18, "cuda": 1 << 24}  # entries of it that are looked up for several chains
 MOST = 1 << 28  # units that all terms of a variable may add up to
 # Between looks at the clock: moves, or with the kernel (variable, value) pairs looked at, hundredths of a second.
 GLANCE, LAUNCH = 64, 1 << 25
@@ -152,7 +153,7 @@ class Walk:
     def start(self, values: Tensor) -> None:
         """Begin at `values` (C, B, N), with nothing seen."""
         values = torch.where(self.real, values, 0).long()
-        costs = torch.stack([self._costs(x) for x in values])  # (C, B, N, width)
+        costs = self._costs(values)  # (C, B, N, width)
         own, own_alone = (t.gather(-1, values[..., None])[..., 0] for t in (costs, self.alone.expand_as(costs)))
         # A term on a pair is in the costs of both of its variables.
         self.energy = (own.long() + own_alone).sum(-1).view(-1) // 2
@@ -166,12 +167,16 @@ class Walk:
         self.salt = self.chain * 0x3C6EF372 + wrap(self.round * 0x27D4EB2F)
 
     def _costs(self, x: Tensor) -> Tensor:
-        """The energy of every variable at every value, the others at x (B, N)."""
-        other, own, theirs, weight, _ = self.terms
-        there = x[:, None].expand(-1, self.variables, -1).gather(2, other.long())  # (B, N, D)
+        """The energy of every variable at every value, the others at x (C, B, N)."""
+        some = max(AT_ONCE[x.device.type] // max(self.terms.other.numel(), 1), 1)  # chains
+        return torch.cat([self._costs_of(x[first : first + some]) for first in range(0, len(x), some)])
+
+    def _costs_of(self, x: Tensor) -> Tensor:
+        other, own, theirs, weight, _ = (table.expand(len(x), *table.shape) for table in self.terms)
+        there = x[:, :, None].expand(-1, -1, self.variables, -1).gather(3, other.long())  # (C, B, N, D)
         same = own < 0
         amount = weight * (same | (theirs == there))
-        return self.alone.scatter_add(2, torch.where(same, there, own.long()), amount)
+        return self.alone.expand(len(x), -1, -1, -1).scatter_add(3, torch.where(same, there, own.long()), amount)
 
     def run(self, moves: int, deadline: float = math.inf, stopped: Callable[[], bool] = lambda: False) -> bool:
         """So many moves, or as many as there is time for: then False."""
@@ -186,8 +191,8 @@ class Walk:
                 break
             self._take(min(some, moves - first), kernel)
         if self.drive is not None:
-            costs = [self._costs(x.long()) for x in self.x.view(self.chains, self.size, -1)]
-            self.costs, self.drive = torch.stack(costs).view_as(self.costs), None
+            costs = self._costs(self.x.view(self.chains, self.size, -1).long())
+            self.costs, self.drive = costs.view_as(self.costs), None
         return not ended
 
     def _stretch(self) -> int:
