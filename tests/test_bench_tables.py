@@ -120,7 +120,7 @@ def test_differences_before_the_search_are_between_those_rows():
     records = [{**record("gaps", name, "a", 20), "raw_objective": raw} for name, raw in (("first", 15), ("second", 12))]
     lines = table(TINY, TINY.entrants, records).splitlines()
     assert "| second | 0 [0, 0] (1) | - |" in lines
-    assert "| second, before the local search | +3.00 [+3.00, +3.00] (1) | - |" in lines
+    assert "| second, before the search | +3.00 [+3.00, +3.00] (1) | - |" in lines
 
 
 def test_workers_are_stated_for_systems_that_use_them():
@@ -171,7 +171,7 @@ def test_what_was_there_before_the_local_search_has_a_row():
     records = [{**record("gaps", "first", str(i), end), "raw_objective": raw} for i, (end, raw) in enumerate(searched)]
     lines = table(TINY, TINY.entrants, [*records, record("gaps", "second", "0", 20)]).splitlines()
     assert lines[2].startswith("| first | **0.667** [")
-    assert lines[3].startswith("| first, before the local search | 8.67 [")
+    assert lines[3].startswith("| first, before the search | 8.67 [")
     assert lines[4].startswith("| second | 0 [")
 
 
@@ -185,7 +185,7 @@ def test_without_an_objective_the_row_before_the_search_counts_what_was_valid_th
     others = [{**record("solved", "second", "0", None), "raw_violated": None}, record("solved", "third", "0", None)]
     raw = with_raw([*records, *others])[len(records) + len(others) :]
     assert [(one["system"], one["verdict"]) for one in raw] == [
-        ("first, before the local search", verdict) for verdict in ("valid", "invalid", "invalid")
+        ("first, before the search", verdict) for verdict in ("valid", "invalid", "invalid")
     ]
 
 

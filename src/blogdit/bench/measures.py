@@ -10,7 +10,7 @@ from blogdit.bench.records import Record
 from blogdit.bench.statistics import Mean, mean, worth
 from blogdit.bench.suites import Case, Entrant
 
-BEFORE = "before the local search"
+BEFORE = "before the search"
 
 
 def names_of(records: Sequence[Record], entrants: Sequence[Entrant] = ()) -> list[str]:

@@ -54,7 +54,7 @@ def print_answer(result: Result) -> None:
     elif result.objective is not None:
         facts += f", objective {result.objective:.8g}"
         if result.raw_objective not in (None, result.objective):
-            facts += f" ({result.raw_objective:.8g} before the local search)"
+            facts += f" ({result.raw_objective:.8g} before the search)"
     print_line(f"{result.instance.name}: {facts}")
     family = families().get(result.instance.problem)
     print_line(_named(result) if family is None else family.render(result.instance, result.values))
