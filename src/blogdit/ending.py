@@ -25,7 +25,7 @@ from blogdit.solving import SolveOptions
 from blogdit.walk import table_size
 
 SEARCH_SHARE = 0.5  # of a time limit, for the search after the last step
-WALK_SHARE = 0.8  # of what the search has; the rest is for descent
+WALK_SHARE = 0.9  # of what the search has; the rest is for descent
 # Entries of the table of neighbours of an instance that the search also begins from nothing, and its share of the time.
 LARGEST_GREEDY, GREEDY_SHARE = 1 << 18, 0.1
 

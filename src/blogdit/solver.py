@@ -35,8 +35,8 @@ from blogdit.stepping import Stepped, Stepper, Watch
 PLACES = {"cpu": 1 << 14, "cuda": 1 << 20}
 MOST_PLACES = 1024  # instances
 EARLY, SOON = (1 / 16, 1 / 4), 0.25  # shares of the time for sampling; the first try has not to wait longer than that
-# Terms on pairs and values that a slow CPU samples in a second; the most of a time limit that a step may take; seconds
-# that are always allowed.
+# Terms on pairs and values, of all chains, that a slow CPU samples in a second; the most of a time limit that a step
+# may take; seconds that are always allowed.
 PACE, SLOWEST, QUICK = 350_000, 1 / 16, 0.2
 LOOK_EVERY = {"cpu": 1, "cuda": 16}  # steps; a look at the device makes it wait
 
@@ -338,7 +338,7 @@ class Solver:
         if limit is None or self.options.steps is not None or self.device.type != "cpu" or share == 1:
             return share
         allowed = SLOWEST * limit if job.completes else max(SLOWEST * limit, QUICK)  # a tree may take milliseconds
-        return share if job.terms <= PACE * allowed else 0.0
+        return share if self.options.chains * job.terms <= PACE * allowed else 0.0
 
     def _reserve(self, job: Job) -> float:
         """Of the total time, what the search after the last step needs: after a number of steps, little."""
