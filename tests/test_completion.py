@@ -163,6 +163,7 @@ def test_who_is_proved_impossible_leaves_at_once():
     began = time.monotonic()
     found = dict(solver.results(many))
     assert [found[i].status for i in range(5)] == ["infeasible", "solved", "infeasible", "solved", "solved"]
+    assert [found[i].exhausted for i in range(5)] == [True, False, True, False, False]
     assert time.monotonic() - began < 15
 
 

@@ -41,6 +41,12 @@ def test_status_with_objective():
     }
 
 
+def test_only_a_record_of_what_cannot_be_says_so():
+    pair = coloring.build((2, [[0, 1]]), 1)
+    assert Result(pair, [0, 0], exhausted=True).record()["exhausted"] is True
+    assert "exhausted" not in Result(pair, [0, 0]).record()
+
+
 def test_an_assignment_outside_the_domains_is_infeasible():
     instance = Instance(np.array([2]), objective=Objective("maximize", [[0, 1]], [1]))
     assert Result(instance, [5]).status == "infeasible"

@@ -74,6 +74,14 @@ def test_graphs_and_exit_code_3(solve, tmp_path, any_model):
     assert records(out)[0]["raw_objective"] is None
 
 
+def test_a_sudoku_that_cannot_be_solved_is_told_from_one_that_was_not(solve, tmp_path):
+    puzzle = "516849732307605000809700065135060907472591006968370050253186074684207500791050608"
+    code, out, _ = solve(write(tmp_path / "p.txt", [puzzle]), "--steps", 2)
+    assert (code, out.split(",")[0]) == (3, "p: no valid answer exists: all were tried")
+    code, out, _ = solve(tmp_path / "p.txt", "--steps", 2, "--no-polish")
+    assert (code, out.split(",")[0]) == (3, "p: no valid answer found")
+
+
 def test_a_folder_of_several_problems(solve, tmp_path, any_model):
     folder = tmp_path / "mixed"
     for problem in ("coloring", "maxcut", "mis"):

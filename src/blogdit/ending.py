@@ -161,4 +161,5 @@ class Ending:
     ) -> Result:
         job, steps = self.crew.jobs[place], int(self.crew.steps[place])
         seconds, seed = time.monotonic() - job.entered, self.options.seed
-        return Result(job.instance, values, steps, seconds, seed, self.model, raw_objective, raw_violations)
+        facts = (steps, seconds, seed, self.model, raw_objective, raw_violations, job.impossible)
+        return Result(job.instance, values, *facts)

@@ -19,8 +19,8 @@ class Result:
     """The best assignment found for an instance, checked when this object is built.
 
     `status` is `solved` (a problem without objective, nothing violated), `feasible` (an objective, nothing
-    violated) or `infeasible` (the budget ended without a valid answer; `values` is the closest one). It never
-    claims that an answer is optimal or that none exists.
+    violated) or `infeasible` (no valid answer was found; `values` is the closest one). It never claims that an answer
+    is optimal. That none exists is said by `exhausted` alone, the one thing here that is not checked again.
     """
 
     instance: Instance
@@ -31,6 +31,7 @@ class Result:
     model: str | None = None
     raw_objective: float | None = None  # before any polish, if that ran
     raw_violations: int | None = None  # the same, where there is no objective
+    exhausted: bool = False  # a tree search has tried everything in vain
     verdict: Verdict = field(init=False)
 
     def __post_init__(self) -> None:
@@ -64,6 +65,7 @@ class Result:
             "seconds": round(self.seconds, 6),
             "seed": self.seed,
             "model": self.model,
+            **({"exhausted": True} if self.exhausted else {}),
         }
 
 

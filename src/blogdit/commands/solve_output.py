@@ -50,7 +50,8 @@ def print_answer(result: Result) -> None:
     """The verdict in words, then the answer as its family shows it."""
     facts: str = result.status
     if result.status == "infeasible":
-        facts = f"no valid answer found, {result.verdict.violated} constraints violated; the closest:"
+        nothing = "no valid answer exists: all were tried" if result.exhausted else "no valid answer found"
+        facts = f"{nothing}, {result.verdict.violated} constraints violated; the closest:"
     elif result.objective is not None:
         facts += f", objective {result.objective:.8g}"
         if result.raw_objective not in (None, result.objective):
