@@ -45,6 +45,7 @@ def test_only_a_record_of_what_cannot_be_says_so():
     pair = coloring.build((2, [[0, 1]]), 1)
     assert Result(pair, [0, 0], exhausted=True).record()["exhausted"] is True
     assert "exhausted" not in Result(pair, [0, 0]).record()
+    assert not Result(coloring.build((2, [[0, 1]]), 2), [0, 1], exhausted=True).exhausted, "here is one"
 
 
 def test_an_assignment_outside_the_domains_is_infeasible():

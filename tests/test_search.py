@@ -202,6 +202,15 @@ def test_rounds_of_annealing_grow(monkeypatch):
     assert planned == [32, 64, 128, 256, 512, 1024]
 
 
+def test_rounds_without_end_do_not_overflow():
+    """A target that nothing reaches, and rounds without annealing, of which there are thousands in a minute."""
+    (cut,) = generate("maxcut", 1, seed=0, vertices=4, p_min=0.9, p_max=0.9)
+    population, rounds = Population([cut], starts([cut], 3, 4), 2), itertools.count()
+    population._round = lambda *_: next(rounds) < 2000
+    population.run_until(time.monotonic() + 3600, lambda: False, lambda: False, soon=True)
+    assert next(rounds) > 2000
+
+
 def test_long_walks_leave_time_for_annealing(monkeypatch):
     """A thousand sweeps take a second, a walk two, and there are 20: the rounds after the trial are long ones."""
     clock, planned = [0.0], []

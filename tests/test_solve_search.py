@@ -14,7 +14,7 @@ from blogdit.crew import Job
 from blogdit.csp import Instance, Objective
 from blogdit.problems import generate
 from blogdit.solver import Solver
-from blogdit.solving import Finished, SolveOptions
+from blogdit.solving import Finished, SolveOptions, Step
 from helpers import TRIANGLE, random_model
 
 
@@ -287,7 +287,8 @@ def test_repairs_and_walks_of_one_batch_share_the_time(model, monkeypatch):
 
 def test_a_step_that_would_take_too_long_is_not_taken(clock):
     """Of a graph whose terms a slow core samples in a sixteenth of five seconds, there is time for steps; of a larger
-    one, or of many chains, there is not, and the repair has all of it. If steps are asked for, they are taken."""
+    one, or of many chains, there is not, and the repair has all of it. If steps are asked for, by their number or to
+    look at them, they are taken."""
     sizes = (100, 500)
     small, large = (generate("coloring", 1, seed=1, vertices=n, colors=8, p_min=0.2, p_max=0.2)[0] for n in sizes)
     assert Job(0, small).terms == 8 * len(small.constraints[0]) < 350_000 * 5 / 16 < Job(0, large).terms
@@ -299,3 +300,21 @@ def test_a_step_that_would_take_too_long_is_not_taken(clock):
         assert result.verdict.violated < result.raw_violations
     ((_, result),) = clock.solver(time_limit=5.0, steps=1).results([large])
     assert result.steps == 1
+    looked_at = clock.solver(time_limit=5.0)
+    looked_at.trace = True
+    assert isinstance(next(looked_at.events([large])), Step)
+
+
+def test_a_walk_on_a_cpu_does_not_begin_at_more_states_than_it_has_time_to_look_up(model, monkeypatch):
+    """Of many chains on a dense graph those are left that are best: the last ones, with the greedy answer."""
+    (cut,) = generate("maxcut", 1, seed=0, vertices=30, p_min=1.0, p_max=1.0)
+    solver, seen = Solver(model, SolveOptions(steps=1, chains=50)), []
+    monkeypatch.setattr(module, "search", lambda instances, starts, *others: seen.append(starts) or starts[0])
+    crew = solver._enter([Job(0, cut)])
+    ending = module.Ending(crew, solver.options, "")
+    ending.search([0])
+    monkeypatch.setattr(module, "MOST_LOOKUPS", 10 * 32 * 29)
+    ending.search([0])
+    everywhere, some = seen
+    assert (len(everywhere), len(some)) == (53, 10)
+    assert some.equal(everywhere[-10:])

@@ -28,6 +28,7 @@ SEARCH_SHARE = 0.5  # of a time limit, for the search after the last step
 WALK_SHARE = 0.9  # of what the search has; the rest is for descent
 # Entries of the table of neighbours of an instance that the search also begins from nothing, and its share of the time.
 LARGEST_GREEDY, GREEDY_SHARE = 1 << 18, 0.1
+FEWEST_STARTS, MOST_LOOKUPS = 4, 1 << 25  # on a CPU: entries of these tables that all starts have to be looked up in
 
 
 def sampling_share(job: Job, options: SolveOptions) -> float:
@@ -119,7 +120,8 @@ class Ending:
                 small = table_size(one, one.size) <= LARGEST_GREEDY
                 answer = polish(one, one.given_values, soon, exchanges=False) if small else one.given_values
                 start[: one.size] = torch.tensor(answer)
-            starts = torch.cat([starts, greedy])
+            most = MOST_LOOKUPS // sum(max(table_size(one, starts.shape[2]), 1) for one in instances)
+            starts = torch.cat([starts, greedy])[-max(most, FEWEST_STARTS) :]  # the good ones come last
         soon = now + WALK_SHARE * (end - now)
         enough = None if self.options.target is None and not self.options.first_feasible else self.enough
         return search(instances, starts, crew.batch.values, soon, self.stopped, goes_on, enough)

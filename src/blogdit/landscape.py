@@ -41,7 +41,7 @@ class Landscape(NamedTuple):
 
 
 def landscapes(walk: Walk) -> list[Landscape]:
-    still = walk._costs(torch.zeros_like(walk.x[None, : walk.size]).long())[0]
+    still = walk._costs(walk.x.new_zeros((1, walk.size, walk.variables), dtype=torch.long))[0]
     drives = (still[..., 1].long() - still[..., 0]).cpu().numpy()
     return [_landscape(*one) for one in zip(walk.links, drives, strict=True)]
 

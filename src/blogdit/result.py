@@ -39,6 +39,7 @@ class Result:
         values.setflags(write=False)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "verdict", self.instance.verify(values))
+        object.__setattr__(self, "exhausted", self.exhausted and not self.verdict.satisfied)
 
     @property
     def status(self) -> Status:

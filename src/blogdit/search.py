@@ -27,7 +27,7 @@ ROUND = 128  # moves for each variable in a round
 SHORT_ROUND = 16  # on a CPU, unless it may take all the time
 COOLED_ROUND = {"cpu": 64, "cuda": 1 << 13}  # moves after annealing, at most
 SWEEPS = {"cpu": 200, "cuda": 1000}  # of annealing in a round, unless it may take all the time
-FEWEST_SWEEPS, GOOD_SWEEPS, MANY_ROUNDS = 32, 5000, 24  # if it may: see `run_until`
+FEWEST_SWEEPS, GOOD_SWEEPS, MOST_SWEEPS, MANY_ROUNDS = 32, 5000, 1 << 30, 24  # if it may: see `run_until`
 TRIALS = {"cpu": 1, "cuda": 2}  # rounds that tell how many sweeps there is time for; on a GPU the first one compiles
 ROOM = 0.9  # of the time left, for the sweeps of the last round
 ISLAND = 8  # chains
@@ -152,7 +152,8 @@ class Population:
             trials, now = trials - 1, time.monotonic()
             rate, walking = sweeps / max(self.annealing, 1e-9), now - start - self.annealing
             left, all_of_it = ROOM * rate * (deadline - now - walking), rate * (deadline - began)
-            sweeps = int(min(2 * sweeps if soon else 1 << 30, max(GOOD_SWEEPS, all_of_it / MANY_ROUNDS)))
+            most = min(2 * sweeps, MOST_SWEEPS) if soon else MOST_SWEEPS
+            sweeps = int(min(most, max(GOOD_SWEEPS, all_of_it / MANY_ROUNDS)))
             if left < 2 * sweeps:
                 sweeps = int(left)
             sweeps = FEWEST_SWEEPS if trials > 0 else max(sweeps, FEWEST_SWEEPS)
@@ -207,9 +208,8 @@ class Population:
         first, size, place = self._places()
         islands = self.island[:, None].expand_as(energies)
         for number in range(int(size.max())):
-            there = number < size
-            chosen = torch.where(there, first + number, first)  # of each chain's island
-            same = (self.energies == energies[chosen]) & (self.states == states[chosen]).all(2) & there[:, None]
+            chosen = first + (size - 1).clamp(max=number)  # of each chain's island
+            same = (self.energies == energies[chosen]) & (self.states == states[chosen]).all(2)
             known = torch.zeros_like(self.record).scatter_add(0, islands, same.long()).gather(0, islands)
             taken = (place == number)[:, None] & (energies <= self.energies) & (known == 0)
             self.states = torch.where(taken[..., None], states, self.states)

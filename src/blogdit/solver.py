@@ -333,9 +333,10 @@ class Solver:
     # -- answers ---------------------------------------------------------------------------------------------------
 
     def _share(self, job: Job) -> float:
-        """Of a time limit, what is for sampling: nothing, if a search follows and a step would take too much of it."""
+        """Of a time limit, what is for sampling: nothing, if a search follows, a step would take too much of it and
+        nobody asked for steps."""
         share, limit = sampling_share(job, self.options), self.options.time_limit
-        if limit is None or self.options.steps is not None or self.device.type != "cpu" or share == 1:
+        if limit is None or self.options.steps is not None or self.trace or self.device.type != "cpu" or share == 1:
             return share
         allowed = SLOWEST * limit if job.completes else max(SLOWEST * limit, QUICK)  # a tree may take milliseconds
         return share if self.options.chains * job.terms <= PACE * allowed else 0.0

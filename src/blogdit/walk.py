@@ -157,7 +157,7 @@ class Walk:
         own, own_alone = (t.gather(-1, values[..., None])[..., 0] for t in (costs, self.alone.expand_as(costs)))
         # A term on a pair is in the costs of both of its variables.
         self.energy = (own.long() + own_alone).sum(-1).view(-1) // 2
-        self.costs = costs.view(len(self.instance), -1)  # (rows, N * width)
+        self.known_costs: Tensor | None = costs.view(len(self.instance), -1)
         self.x = values.int().view(-1, self.variables)
         self.best, self.best_x = self.energy.clone(), self.x.clone()
         self.rest = torch.zeros_like(self.x)  # the move at which a variable may change again
@@ -165,6 +165,13 @@ class Walk:
         self.taken = 0
         self.round += 1
         self.salt = self.chain * 0x3C6EF372 + wrap(self.round * 0x27D4EB2F)
+
+    @property
+    def costs(self) -> Tensor:
+        """The energy of every variable at every value, the others where they are, (rows, N * width)."""
+        if self.known_costs is None:
+            self.known_costs = self._costs(self.x.view(self.chains, self.size, -1).long()).view(len(self.x), -1)
+        return self.known_costs
 
     def _costs(self, x: Tensor) -> Tensor:
         """The energy of every variable at every value, the others at x (C, B, N)."""
@@ -191,8 +198,7 @@ class Walk:
                 break
             self._take(min(some, moves - first), kernel)
         if self.drive is not None:
-            costs = self._costs(self.x.view(self.chains, self.size, -1).long())
-            self.costs, self.drive = costs.view_as(self.costs), None
+            self.known_costs = self.drive = None
         return not ended
 
     def _stretch(self) -> int:

@@ -43,7 +43,8 @@ def print_header() -> None:
 def print_row(result: Result) -> None:
     objective = "" if result.objective is None else f"{result.objective:.8g}"
     violated, name = result.verdict.violated, result.instance.name
-    print_line(ROW.format(name, result.status, objective, violated, result.steps, f"{result.seconds:.2f}"))
+    status = "impossible" if result.exhausted else result.status
+    print_line(ROW.format(name, status, objective, violated, result.steps, f"{result.seconds:.2f}"))
 
 
 def print_answer(result: Result) -> None:
