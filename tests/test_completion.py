@@ -75,7 +75,7 @@ def test_it_knows_when_there_is_no_answer():
     assert search.run() is None
     assert search.exhausted
     states = torch.zeros(1, 2, 40, dtype=torch.long)
-    assert complete([IMPOSSIBLE, WITHOUT], states).impossible == [True, False]
+    assert complete([IMPOSSIBLE, WITHOUT], states).exhausted == [True, False]
 
 
 def test_beginning_again_keeps_what_is_known_and_ends():

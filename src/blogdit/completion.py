@@ -56,7 +56,7 @@ class Completed(NamedTuple):
     valid state at all."""
 
     states: Tensor
-    impossible: list[bool]
+    exhausted: list[bool]
 
 
 def complete(
@@ -69,7 +69,7 @@ def complete(
     """Search for a valid state of each instance. `values` (chains, B, N) are what is tried first, most votes first. For
     a fixed amount of work or, with `all_the_time`, until the deadline."""
     states = values.cpu().numpy()
-    found, impossible = states[0].copy(), [False] * len(instances)
+    found, exhausted = states[0].copy(), [False] * len(instances)
     for place, instance in enumerate(instances):
         now = time.monotonic()
         if now >= deadline or stopped():
@@ -77,9 +77,9 @@ def complete(
         end = max(now + (deadline - now) / (len(instances) - place), now + SHORTEST)
         search = TreeSearch(instance, states[:, place, : instance.size], partial(_over, end, stopped))
         answer = search.run(None if all_the_time else MOST_WORK)
-        impossible[place] = search.exhausted
+        exhausted[place] = search.exhausted
         found[place, : instance.size] = search.closest() if answer is None else answer
-    return Completed(torch.from_numpy(found).to(values.device), impossible)
+    return Completed(torch.from_numpy(found).to(values.device), exhausted)
 
 
 def _over(end: float, stopped: Callable[[], bool]) -> bool:

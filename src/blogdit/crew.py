@@ -50,7 +50,7 @@ class Job:
     entered: float = math.inf  # when its time began
     steps: int = 0  # taken by its batch since
     tries: int = 0  # to solve it by a search before its last step
-    impossible: bool = False  # a tree search has tried everything
+    exhausted: bool = False  # a tree search has tried everything
     answered: bool = False  # it has its result, and keeps its place until others come
     shape: Shape = field(init=False)
 

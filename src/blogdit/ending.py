@@ -61,7 +61,7 @@ class Ending:
         if not self.options.polish:
             return []
         jobs, reached = self.crew.jobs, self.crew.reached.tolist()
-        return [p for p in places if jobs[p].searches and not jobs[p].impossible and not reached[p]]
+        return [p for p in places if jobs[p].searches and not jobs[p].exhausted and not reached[p]]
 
     def search(self, places: Sequence[int]) -> dict[int, IntArray]:
         """What a search finds for instances, none if it is asked to stop or short of memory."""
@@ -104,9 +104,9 @@ class Ending:
     def _complete(self, instances: Sequence[Instance], index: Tensor, end: float, goes_on: bool) -> Tensor:
         """Tree search that tries first what the best states and the chains say."""
         starts = torch.cat([self.crew.best_values[None, index], self._chains(index)])
-        states, impossible = complete(instances, starts, end, self.stopped, goes_on)
-        for place, hopeless in zip(index.tolist(), impossible, strict=True):
-            self.crew.jobs[place].impossible = hopeless
+        states, exhausted = complete(instances, starts, end, self.stopped, goes_on)
+        for place, in_vain in zip(index.tolist(), exhausted, strict=True):
+            self.crew.jobs[place].exhausted = in_vain
         return states
 
     def _walk(self, instances: Sequence[Instance], index: Tensor, end: float, goes_on: bool) -> Tensor:
@@ -163,5 +163,5 @@ class Ending:
     ) -> Result:
         job, steps = self.crew.jobs[place], int(self.crew.steps[place])
         seconds, seed = time.monotonic() - job.entered, self.options.seed
-        facts = (steps, seconds, seed, self.model, raw_objective, raw_violations, job.impossible)
+        facts = (steps, seconds, seed, self.model, raw_objective, raw_violations, job.exhausted)
         return Result(job.instance, values, *facts)

@@ -221,7 +221,7 @@ class Solver:
         here = max(now - crew.jobs[place].entered for place in due)
         ending = self._ending(crew, min(now + here, self._deadline([crew.jobs[place] for place in due])))
         for place, values in ending.search(ending.searching(due)).items():
-            if crew.jobs[place].impossible or crew.jobs[place].instance.verify(values).satisfied:
+            if crew.jobs[place].exhausted or crew.jobs[place].instance.verify(values).satisfied:
                 yield self._answer(ending, place, values)
 
     def _ending(self, crew: Crew, deadline: float = math.inf) -> Ending:
