@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -56,13 +56,24 @@ class Cell:
     entrant: Entrant
     system: System
     waiting: list[Instance]
-    seconds: float = 0.0  # measured so far
+    jobs: int = 1  # calls at the same time
+    seconds: float = 0.0  # of all calls so far
     done: int = 0
 
     def expected(self) -> float:
         """Seconds for what is left: as measured, or else at most what the budget allows."""
         each = self.seconds / self.done if self.done else self.case.seconds
-        return each * len(self.waiting)
+        return each * (len(self.waiting) - self.done) / self.jobs
+
+
+@dataclass
+class Call:
+    """Instances that a system solved together."""
+
+    together: list[Instance]
+    budget: Budget
+    results: list[list[Result]]  # of each instance its runs
+    seconds: float
 
 
 @dataclass
@@ -162,7 +173,7 @@ def plan(
                 continue
             waiting = [one for one in instances if (case.name, entrant.label, one.name) not in there]
             total += len(instances)
-            cells.append(Cell(case, entrant, system, waiting))
+            cells.append(Cell(case, entrant, system, waiting, options.jobs if system.parallel else 1))
     for reason, left_out in absent.items():
         tell(f"{suite.name}: {reason}; left out: {', '.join(left_out)}", None)
     return Work(cells, total, total - sum(len(cell.waiting) for cell in cells))
@@ -177,60 +188,70 @@ def _misfit(system: System, instance: Instance) -> str | None:
 
 
 def perform(suite: Suite, work: Work, options: Options, tell: Tell) -> Iterator[list[Record]]:
-    """Solve what is left, one call at a time; yields the records of each call."""
-    facts = {"workers": options.workers, "commit": commit()}
+    """Solve what is left; yields the records of each call."""
+    facts = {"workers": options.workers, "jobs": options.jobs, "commit": commit()}
     devices = {True: device_name(options.device), False: device_name("cpu")}  # of systems that solve many at a time
     for cell in work.cells:
         best_known = datasets.best_known(cell.case.split, options.data)
-        while cell.waiting:
-            together = _next_call(cell, options)
-            budget = _budget(cell, together, options)
-            cell.system.warm_up(together, budget)
-            began = time.monotonic()
-            results = _solve(cell.system, together, budget, options.seed, suite.runs)
-            spent = time.monotonic() - began
+        batched = cell.system.batched
+        for call in _calls(cell, suite.runs, options):
+            number = len(call.together)
             shared = {
                 **{"suite": suite.name, "case": cell.case.name, "system": cell.entrant.label},
-                **{"call_seconds": round(spent, 6), "seconds": round(spent / len(together), 6)},
-                **{"batch": len(together) if cell.system.batched else 1, "jobs": options.jobs},
-                **{"budget_seconds": budget.seconds, "budget_steps": budget.steps},
-                **{"device": devices[cell.system.batched], **facts},
+                **{"call_seconds": round(call.seconds, 6), "seconds": round(call.seconds / number, 6)},
+                **{"batch": number, "budget_seconds": call.budget.seconds, "budget_steps": call.budget.steps},
+                **{"device": devices[batched], **facts},
             }
-            del cell.waiting[: len(together)]
-            cell.done += len(together)
-            cell.seconds += spent
-            work.done += len(together)
-            side_by_side = len(together) > 1 and not cell.system.batched
+            cell.done += number
+            cell.seconds += call.seconds
+            work.done += number
             yield [
-                {
-                    **_result(result),
-                    **shared,
-                    **({"seconds": round(result.seconds, 6)} if side_by_side else {}),
-                    **{"run": run, "best_known": best_known.get(result.instance.name)},
-                }
-                for runs in results
+                {**_result(result), **shared, "run": run, "best_known": best_known.get(result.instance.name)}
+                for runs in call.results
                 for run, result in enumerate(runs)
             ]
             tell(f"{suite.name}, {cell.case.name}, {cell.entrant.label}", work)
 
 
-def _next_call(cell: Cell, options: Options) -> list[Instance]:
-    """As many instances as may share a call; in a stretch, those of one size."""
+def _calls(cell: Cell, runs: int, options: Options) -> Iterator[Call]:
+    """One call after the other, or several at a time, as they end. Who stops asking waits for those that have begun."""
+
+    def call(together: list[Instance]) -> Call:
+        budget = _budget(cell, together, options)
+        cell.system.warm_up(together, budget)
+        began = time.monotonic()
+        results = _solve(cell.system, together, budget, options.seed, runs)
+        return Call(together, budget, results, time.monotonic() - began)
+
+    batches = _batches(cell, options)
+    if cell.jobs == 1:
+        yield from map(call, batches)
+        return
+    pool = ThreadPoolExecutor(cell.jobs)
+    try:
+        for ended in as_completed([pool.submit(call, together) for together in batches]):
+            yield ended.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _batches(cell: Cell, options: Options) -> list[list[Instance]]:
+    """Which instances share a call: as many as may; in a stretch, those of one size."""
+    waiting, on_cpu = cell.waiting, options.device == "cpu"
     if not cell.system.batched:
-        return cell.waiting[: options.jobs if cell.system.parallel else 1]
+        return _parts(waiting, 1)
     if cell.case.stretch and cell.case.steps is None:
-        if options.device == "cpu":
-            return cell.waiting[:1]
-        first = cell.waiting[0].size
-        same = [instance for instance in cell.waiting if instance.size == first]
-        cell.waiting = same + [instance for instance in cell.waiting if instance.size != first]
-        return same
-    cell.waiting.sort(key=lambda instance: instance.size)  # those of one shape make a batch
-    together = cell.waiting[: TOGETHER[options.device]]
-    if options.device == "cpu":
-        return together
-    small = [instance for instance in together if instance.size <= LARGE]
-    return small or together[: TOGETHER[options.device] // 32]
+        sizes = dict.fromkeys(instance.size for instance in waiting)
+        return _parts(waiting, 1) if on_cpu else [[one for one in waiting if one.size == size] for size in sizes]
+    ordered = sorted(waiting, key=lambda instance: instance.size)  # those of one shape make a batch
+    if on_cpu:
+        return _parts(ordered, TOGETHER["cpu"])
+    small, large = ([one for one in ordered if (one.size > LARGE) == is_large] for is_large in (False, True))
+    return _parts(small, TOGETHER["cuda"]) + _parts(large, TOGETHER["cuda"] // 32)
+
+
+def _parts(instances: Sequence[Instance], size: int) -> list[list[Instance]]:
+    return [list(instances[start : start + size]) for start in range(0, len(instances), size)]
 
 
 def _budget(cell: Cell, together: Sequence[Instance], options: Options) -> Budget:
@@ -243,10 +264,6 @@ def _budget(cell: Cell, together: Sequence[Instance], options: Options) -> Budge
 
 
 def _solve(system: System, together: Sequence[Instance], budget: Budget, seed: int, runs: int) -> list[list[Result]]:
-    if not system.batched and len(together) > 1:
-        with ThreadPoolExecutor(len(together)) as pool:
-            alone = pool.map(lambda one: _solve(system, [one], budget, seed, runs)[0], together)
-            return list(alone)
     if runs > 1:
         return system.solve_runs(together, budget, seed, runs)
     return [[result] for result in system.solve_many(together, budget, seed)]
