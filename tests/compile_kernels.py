@@ -6,7 +6,7 @@ from triton import compile as compile_kernel
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from blogdit import axis_kernels, cooling_kernel, dense_kernels, flip_kernel, fused, kernels, walk_kernel
+from blogdit import axis_kernels, cooling_kernel, dense_kernels, flip_kernel, fused, kernels, swap_kernel, walk_kernel
 
 HALF, FLOAT, INT = "*bf16", "*fp32", "*i32"
 WEIGHTS = dict.fromkeys(("norm_weight", "norm_bias", "matrix_ptr", "qkv_ptr", "h_ptr"), HALF)
@@ -37,6 +37,11 @@ COOL = {
     **dict.fromkeys(("sweep", "count", "sweeps", "steps", "still"), "i32"),
     "x_ptr": "*i8",
 }
+SWAP = {
+    **{f"{name}_ptr": INT for name in ("may_enter", "x", "load", "since", "best_x", "best", "last")},
+    **dict.fromkeys(("now", "steps", "stride"), "i32"),
+    "weights_ptr": "*i16",
+}
 AXIS = {"dim": 64, "tile": 16, "pooled": True, "masked": True}
 AXIS_TYPES = {"domain_ptr": "*u8", "first_ptr": "*i16", "parts_ptr": FLOAT, "weight_ptr": FLOAT, "eps": "fp32"}
 RELU = {"dim": 128, "tile": 8}
@@ -57,6 +62,7 @@ CASES = [
     (walk_kernel._walk_kernel, {"width": 2, "values": 2, "tile": 1024, "neighbours": 64, "repairs": False}, WALK),
     (walk_kernel._walk_kernel, {"width": 9, "values": 16, "tile": 128, "neighbours": 64, "repairs": True}, WALK),
     (flip_kernel._flip_kernel, {"block": 1024}, WALK),
+    (swap_kernel._swap_kernel, {"block": 1024}, SWAP),
     (fused._first_kernel, {**NETWORK, "features": 4}, {}),
     (fused._layer_kernel, {**NETWORK, "wide": 128, "last": False}, {}),
     (fused._layer_kernel, {**NETWORK, "wide": 128, "last": True}, {}),

@@ -40,7 +40,7 @@ def test_the_scale_of_weights_does_not_matter(scale):
 
 
 def test_time_that_is_over_leaves_the_best_start():
-    chosen = generate("mis", 1, seed=3)
+    chosen = generate("mis", 1, seed=3, weighted=True)
     first = starts(chosen, 3, chosen[0].size)
     population = Population(chosen, first, 2)
     lowest = search(chosen, first, 2, deadline=0.0)

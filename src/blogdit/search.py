@@ -1,16 +1,17 @@
 """The search after the last step: rounds of walks, each from a mixture of two good states of the same instance.
 
-What two good states agree on is likely to be right, so a new start keeps it and draws the rest from either. Large cuts
-and the like are annealed from there (`cooling`), and then all walk. What a walk finds replaces the state that it stands
-for if it is no higher, and not what a neighbour already has. Chains mix on islands of a few; sooner or later the
-states of an island are all alike, and then it begins again at random.
+Independent sets have a search of their own (`swaps`). For all others: what two good states agree on is likely to be
+right, so a new start keeps it and draws the rest from either. Large cuts and the like are annealed from there
+(`cooling`), and then all walk. What a walk finds replaces the state that it stands for if it is no higher, and not what
+a neighbour already has. Chains mix on islands of a few; sooner or later the states of an island are all alike, and then
+it begins again at random.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import torch
@@ -20,6 +21,7 @@ from blogdit.cooling import Cooling, can_cool
 from blogdit.csp import Instance
 from blogdit.flips import NEVER
 from blogdit.noise import mix, wrap
+from blogdit.swaps import MOST_WEIGHTS, WALKERS, Swaps, can_swap
 from blogdit.walk import SIDE_BY_SIDE, Walk, table_size
 
 ROUNDS = {"cpu": 1, "cuda": 8}  # unless they may take all the time
@@ -54,17 +56,17 @@ def search(
     A number of rounds, or what there is time for; with `all_the_time` it goes on until the deadline, unless the answers
     (B, N) are good `enough`."""
     began, kind, variables = time.monotonic(), values.device, max(values.shape[2], 1)
-    some = min(TOGETHER // max(table_size(one, variables) for one in instances), SQUARES // variables**2)
-    parts = []  # what an instance gets must not depend on those beside it
-    for cools in (True, False):
-        alike = [place for place, one in enumerate(instances) if can_cool(one, kind, width) == cools]
-        parts += [(cools, alike[at : at + max(some, 1)]) for at in range(0, len(alike), max(some, 1))]
     found = torch.empty_like(values[0], dtype=torch.long)
     done = 0
-    for cools, places in parts:
+    for how, places in _parts(instances, variables, width, kind):
         members = [instances[place] for place in places]
-        walkers = _walkers(len(members), variables * width, kind.type, cools) if all_the_time else 0
-        population = Population(members, values[:, places], width, walkers, cools)
+        population: Swaps | Population
+        if how == "swaps":
+            population = Swaps(members, values[:, places])
+        else:
+            cools = how == "cools"
+            walkers = _walkers(len(members), variables * width, kind.type, cools) if all_the_time else 0
+            population = Population(members, values[:, places], width, walkers, cools)
         done += len(members)
         end = began + (deadline - began) * done / len(instances)
         may_end = partial(_may_end, population, members, stopped, enough)
@@ -76,6 +78,25 @@ def search(
     return found
 
 
+def _parts(
+    instances: Sequence[Instance], variables: int, width: int, device: torch.device
+) -> Iterator[tuple[str, list[int]]]:
+    """Places of instances that are searched in the same way, as many as there is room for: what an instance gets must
+    not depend on those beside it."""
+    table = max(table_size(one, variables) for one in instances)
+    weights = max(WALKERS[device.type], 1) * variables**2
+    room = min(TOGETHER // table, SQUARES // variables**2)
+    rooms = {"swaps": MOST_WEIGHTS[device.type] // weights, "cools": room, "walks": room}
+    ways = [
+        "swaps" if can_swap(one, device.type) else "cools" if can_cool(one, device, width) else "walks"
+        for one in instances
+    ]
+    for how, most in rooms.items():
+        alike = [place for place, way in enumerate(ways) if way == how]
+        for at in range(0, len(alike), max(most, 1)):
+            yield how, alike[at : at + max(most, 1)]
+
+
 def _walkers(instances: int, cells: int, kind: str, cools: bool) -> int:
     """How many chains of an instance go on side by side, if they may take all the time."""
     if kind == "cuda":  # few instances do not fill the device
@@ -84,7 +105,7 @@ def _walkers(instances: int, cells: int, kind: str, cools: bool) -> int:
 
 
 def _may_end(
-    population: Population,
+    population: Population | Swaps,
     instances: Sequence[Instance],
     stopped: Stop,
     enough: Callable[[Sequence[Instance], Tensor], bool] | None,
