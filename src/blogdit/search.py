@@ -21,7 +21,7 @@ from blogdit.cooling import Cooling, can_cool
 from blogdit.csp import Instance
 from blogdit.flips import NEVER
 from blogdit.noise import mix, wrap
-from blogdit.swaps import MOST_WEIGHTS, WALKERS, Swaps, can_swap
+from blogdit.swaps import MOST_WEIGHTS, Swaps, can_swap, walkers
 from blogdit.walk import SIDE_BY_SIDE, Walk, table_size
 
 ROUNDS = {"cpu": 1, "cuda": 8}  # unless they may take all the time
@@ -58,19 +58,20 @@ def search(
     began, kind, variables = time.monotonic(), values.device, max(values.shape[2], 1)
     found = torch.empty_like(values[0], dtype=torch.long)
     done = 0
-    for how, places in _parts(instances, variables, width, kind):
-        members = [instances[place] for place in places]
+    for how, places in _parts(instances, values, width):
+        members, starts = [instances[place] for place in places], values[:, places]
+        more = _walkers(len(members), variables, width, kind.type, how) if all_the_time else 0
         population: Swaps | Population
         if how == "swaps":
-            population = Swaps(members, values[:, places])
+            population = Swaps(members, starts, more)
         else:
-            cools = how == "cools"
-            walkers = _walkers(len(members), variables * width, kind.type, cools) if all_the_time else 0
-            population = Population(members, values[:, places], width, walkers, cools)
+            population = Population(members, starts, width, more, how == "cools")
         done += len(members)
         end = began + (deadline - began) * done / len(instances)
         may_end = partial(_may_end, population, members, stopped, enough)
-        if all_the_time:
+        if isinstance(population, Swaps):
+            population.run(end, may_end, all_the_time)
+        elif all_the_time:
             population.run_until(end, stopped, may_end, soon=enough is not None)
         else:
             population.run(end, stopped, may_end)
@@ -78,15 +79,13 @@ def search(
     return found
 
 
-def _parts(
-    instances: Sequence[Instance], variables: int, width: int, device: torch.device
-) -> Iterator[tuple[str, list[int]]]:
+def _parts(instances: Sequence[Instance], values: Tensor, width: int) -> Iterator[tuple[str, list[int]]]:
     """Places of instances that are searched in the same way, as many as there is room for: what an instance gets must
     not depend on those beside it."""
-    table = max(table_size(one, variables) for one in instances)
-    weights = max(WALKERS[device.type], 1) * variables**2
-    room = min(TOGETHER // table, SQUARES // variables**2)
-    rooms = {"swaps": MOST_WEIGHTS[device.type] // weights, "cools": room, "walks": room}
+    device, variables = values.device, max(values.shape[2], 1)
+    room = min(TOGETHER // max(table_size(one, variables) for one in instances), SQUARES // variables**2)
+    weights = MOST_WEIGHTS[device.type] // (walkers(len(values), device.type) * variables**2)
+    rooms = {"swaps": weights, "cools": room, "walks": room}
     ways = [
         "swaps" if can_swap(one, device.type) else "cools" if can_cool(one, device, width) else "walks"
         for one in instances
@@ -97,11 +96,13 @@ def _parts(
             yield how, alike[at : at + max(most, 1)]
 
 
-def _walkers(instances: int, cells: int, kind: str, cools: bool) -> int:
+def _walkers(instances: int, variables: int, width: int, kind: str, how: str) -> int:
     """How many chains of an instance go on side by side, if they may take all the time."""
+    cells = variables * width
     if kind == "cuda":  # few instances do not fill the device
-        return min(SIDE_BY_SIDE, MOST_CELLS // cells) // instances
-    return min(COLUMNS, FEW_CELLS // cells) if cools else 0
+        room = MOST_WEIGHTS[kind] // variables**2 if how == "swaps" else MOST_CELLS // cells
+        return min(SIDE_BY_SIDE, room) // instances
+    return min(COLUMNS, FEW_CELLS // cells) if how == "cools" else 0
 
 
 def _may_end(

@@ -42,6 +42,7 @@ TORN = OUT + HALF  # keys of members with conflicts are above
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
+Stop = Callable[[], bool]
 
 
 def can_swap(instance: Instance, kind: str) -> bool:
@@ -58,6 +59,11 @@ def can_swap(instance: Instance, kind: str) -> bool:
     np.add.at(worth, (goal.unary[inside, 1], goal.unary[inside, 0]), goal.unary_weights[inside])
     gain = (worth[1] - worth[0])[_may_enter(instance)] * (1 if goal.sense == "maximize" else -1)
     return bool(len(gain) and gain[0] > 0 and (gain == gain[0]).all())
+
+
+def walkers(starts: int, kind: str) -> int:
+    """Of each instance: on a GPU one for each start, on a CPU for the best."""
+    return max(WALKERS[kind], starts) if kind == "cuda" else WALKERS[kind]
 
 
 def _may_enter(instance: Instance) -> Bools:
@@ -161,14 +167,13 @@ class Walker:
 
 
 class Swaps:
-    """Walkers on instances: one for each start (C, B, N) on a GPU and, up to WALKERS, others that begin with nothing;
-    on a CPU the best starts alone."""
+    """Walkers on instances, from starts (C, B, N); where there are more of them, others begin with nothing."""
 
-    def __init__(self, instances: Sequence[Instance], values: Tensor):
-        self.instances, (_, size, self.variables) = instances, values.shape
+    def __init__(self, instances: Sequence[Instance], values: Tensor, more: int = 0):
+        _, size, self.variables = values.shape
         self.device = values.device
         kind, given = self.device.type, values.cpu().numpy() == 1
-        chains = max(WALKERS[kind], len(values)) if kind == "cuda" else WALKERS[kind]
+        chains = max(walkers(len(values), kind), more)
         self.near = [neighbours(one) for one in instances]
         self.may_enter = [_may_enter(one) for one in instances]
         chosen = [self._starts(place, given[:, place], chains) for place in range(size)]
@@ -199,22 +204,14 @@ class Swaps:
         ranks: Ints = mix(number).argsort(stable=True).argsort().numpy() - size
         return ranks
 
-    def run(self, deadline: float, stopped: Callable[[], bool], may_end: Callable[[], bool]) -> None:
-        """A number of steps, unless the time is over."""
-        self._run(self.steps, deadline, stopped, may_end)
-
-    def run_until(
-        self, deadline: float, stopped: Callable[[], bool], may_end: Callable[[], bool], soon: bool = False
-    ) -> None:
-        """Steps until the time is over."""
-        self._run(math.inf, deadline, stopped, may_end)
-
-    def _run(self, steps: float, deadline: float, stopped: Callable[[], bool], may_end: Callable[[], bool]) -> None:
+    def run(self, deadline: float, may_end: Stop, all_the_time: bool = False) -> None:
+        """A number of steps, unless the time is over; or as many as there is time for."""
+        steps = math.inf if all_the_time else self.steps
         taken = 0
         while taken < steps and not self.walkers.done():
             if self.device.type == "cuda":
                 torch.cuda.synchronize()  # the clock is that of steps that are done
-            if time.monotonic() > deadline or stopped() or may_end():
+            if time.monotonic() > deadline or may_end():
                 return
             some = int(min(self.stretch, steps - taken))
             self.walkers.take(some)
