@@ -62,7 +62,7 @@ CASES = [
     (walk_kernel._walk_kernel, {"width": 2, "values": 2, "tile": 1024, "neighbours": 64, "repairs": False}, WALK),
     (walk_kernel._walk_kernel, {"width": 9, "values": 16, "tile": 128, "neighbours": 64, "repairs": True}, WALK),
     (flip_kernel._flip_kernel, {"block": 1024}, WALK),
-    (swap_kernel._swap_kernel, {"block": 1024}, SWAP),
+    (swap_kernel._swap_kernel, {"every": 16, "block": 1024}, SWAP),
     (fused._first_kernel, {**NETWORK, "features": 4}, {}),
     (fused._layer_kernel, {**NETWORK, "wide": 128, "last": False}, {}),
     (fused._layer_kernel, {**NETWORK, "wide": 128, "last": True}, {}),

@@ -52,7 +52,7 @@ MAY_IMPORT |= {
     "landscape": {"flips"},
     "cooling_kernel": {"kernels", "landscape"},
     "cooling": {*CORE, "cooling_kernel", "flips", "landscape", "noise", "runtime"},
-    "swap_kernel": set(),
+    "swap_kernel": {"swaps"},
     "swaps": {*CORE, "noise", "runtime", "swap_kernel"},
     "search": {*CORE, "cooling", "flips", "noise", "swaps", "walk"},
     "recording": set(),

@@ -11,6 +11,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from blogdit.swaps import EVERY
+
 if TYPE_CHECKING:
     from blogdit.swaps import Bools, Swaps
 
@@ -33,7 +35,7 @@ def _key(load, time, i):
 @triton.jit(do_not_specialize=["now", "steps", "variables", "instances"])
 def _swap_kernel(
     weights_ptr, may_enter_ptr, x_ptr, load_ptr, since_ptr, best_x_ptr, best_ptr, last_ptr,
-    now, steps, variables, instances, stride, block: tl.constexpr,
+    now, steps, variables, instances, stride, every: tl.constexpr, block: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     i = tl.arange(0, block)
@@ -77,7 +79,8 @@ def _swap_kernel(
                 if number == 0:
                     best = count
                     best_x = x
-                while number > 0:
+                number = tl.where(now % every == 0, number, 0)
+                while number > 0:  # of these pairs the weight
                     heavier = tl.min(tl.where(left == 1, i, block), 0)
                     place = weights_ptr + heavier.to(tl.int64) * stride + i
                     weight = tl.load(place, mask=here, other=0)
@@ -122,7 +125,7 @@ class KernelWalkers:
         _swap_kernel[(len(self.x),)](
             self.weights, self.may_enter, self.x, self.load, self.since, self.best_x, self.best_size, self.last,
             self.now, steps, self.variables, self.size, self.weights.shape[2],
-            block=block, num_warps=min(max(block // 256, 1), 16),
+            every=EVERY, block=block, num_warps=min(max(block // 256, 1), 16),
         )  # fmt: skip
         self.now += steps
 

@@ -1,9 +1,10 @@
 """The search after the last step for independent sets: no two variables of a pair at 1, and as many at 1 as possible.
 
 A set that is larger than the best one has conflicts. A step brings in the variable whose conflicts with the set weigh
-least, takes out the member whose conflicts weigh most, and adds one to the weight of every pair that is still in
-conflict: what is hard to satisfy counts more and more, and the search does not come back to it. When no conflict is
-left, the set is the best, and the next one has to be larger. Of equals, who has changed longest ago goes first.
+least and takes out the member whose conflicts weigh most; every few steps one is added to the weight of every pair that
+is still in conflict: what is hard to satisfy counts more and more, and the search does not come back to it. When no
+conflict is left, the set is the best, and the next one has to be larger. Of equals, who has changed longest ago goes
+first.
 
 Weights of pairs are those of NuMVC (Cai, Su, Luo and Sattar 2013). On a GPU `swap_kernel` takes the same steps.
 """
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 MOST_VARIABLES = {"cpu": 2048, "cuda": 4096}  # a walker has a weight for every two of them
 MOST_WEIGHTS = {"cpu": 1 << 25, "cuda": 1 << 30}  # of all walkers that are on the device at a time
 WALKERS = {"cpu": 1, "cuda": 8}  # of an instance; one long walk finds more than several short ones
+EVERY = 16  # steps that conflicts stay before they weigh more; each step is no better and dearer
 STEPS = {"cpu": 16, "cuda": 512}  # for each variable, unless they may take all the time
 GLANCE, LAUNCH = 256, 1 << 23  # steps of all walkers between looks at the clock; with the kernel, times variables
 SIDE_BY_SIDE = 396  # walkers that an H200 runs at once
@@ -42,6 +44,7 @@ TORN = OUT + HALF  # keys of members with conflicts are above
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.intp]
 Stop = Callable[[], bool]
 
 
@@ -137,7 +140,7 @@ class Walker:
         return True
 
     def _leave(self, place: int, load: int) -> None:
-        """Take out a member; conflicts that are left weigh more from now on."""
+        """Take out a member."""
         key, members = self.key, self.members
         self.last = leaving = int(members[place])
         self.count -= 1
@@ -148,12 +151,16 @@ class Walker:
         torn = inside[key[inside] > TORN]
         if not len(torn):
             self._keep()
-            return
+        elif self.now % EVERY == 0:
+            self._make_heavier(torn)
+
+    def _make_heavier(self, torn: Indices) -> None:
+        """The conflicts among these members."""
         among = torn[:, None], torn
         weights = self.weights[among]
         more = (weights > 0) * ONE
         self.weights[among] = weights + more
-        key[torn] += more.sum(0)
+        self.key[torn] += more.sum(0)
 
     def _keep(self) -> None:
         """There are no conflicts."""
