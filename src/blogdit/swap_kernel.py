@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from blogdit.swaps import EVERY
+from blogdit.swaps import EVERY, HEAVIEST
 
 if TYPE_CHECKING:
     from blogdit.swaps import Bools, Swaps
@@ -21,14 +21,14 @@ INDEX = tl.constexpr(12)
 LOAD = tl.constexpr(43)
 FIRST = tl.constexpr(4096)
 LATEST = tl.constexpr(0x7FFFFFFF - 4096)
-HEAVIEST = tl.constexpr((1 << 20) - 1)
+MOST_LOAD = tl.constexpr((1 << 20) - 1)
 NOBODY = tl.constexpr(0x7FFFFFFFFFFFFFFF)
-MOST = tl.constexpr(0x7FFF)  # of a weight
+MOST = tl.constexpr(HEAVIEST)
 
 
 @triton.jit
 def _key(load, time, i):
-    return (tl.minimum(load, HEAVIEST).to(tl.int64) << LOAD) | (time.to(tl.int64) << INDEX) | i
+    return (tl.minimum(load, MOST_LOAD).to(tl.int64) << LOAD) | (time.to(tl.int64) << INDEX) | i
 
 
 # No versions of their own for sizes of 1 and multiples of 16.

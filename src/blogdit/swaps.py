@@ -33,6 +33,7 @@ MOST_VARIABLES = {"cpu": 2048, "cuda": 4096}  # a walker has a weight for every 
 MOST_WEIGHTS = {"cpu": 1 << 25, "cuda": 1 << 30}  # of all walkers that are on the device at a time
 WALKERS = {"cpu": 1, "cuda": 8}  # of an instance; one long walk finds more than several short ones
 EVERY = 16  # steps that conflicts stay before they weigh more; each step is no better and dearer
+HEAVIEST = (1 << 15) - 1  # weight
 STEPS = {"cpu": 16, "cuda": 512}  # for each variable, unless they may take all the time
 GLANCE, LAUNCH = 256, 1 << 23  # steps of all walkers between looks at the clock; with the kernel, times variables
 SIDE_BY_SIDE = 396  # walkers that an H200 runs at once
@@ -158,7 +159,7 @@ class Walker:
         """The conflicts among these members."""
         among = torn[:, None], torn
         weights = self.weights[among]
-        more = (weights > 0) * ONE
+        more = ((weights > 0) & (weights < HEAVIEST * ONE)) * ONE
         self.weights[among] = weights + more
         self.key[torn] += more.sum(0)
 
