@@ -145,6 +145,22 @@ def test_it_stops_in_time_and_when_it_is_told():
     assert len(looks) == 3
 
 
+def test_steps_end_before_their_numbers_do(monkeypatch):
+    """A key has 31 bits for the step: with no deadline at all it ends."""
+    monkeypatch.setattr(module, "MOST_STEPS", 300)
+    instance = graph(40, 0.3)
+    found = search([instance], starts([instance], 6, 40), 2, all_the_time=True)[0].cpu().numpy()
+    assert instance.verify(found).satisfied
+
+
+def test_walkers_have_room_for_their_weights():
+    most = module.MOST_WEIGHTS["cuda"]
+    for starts_, variables in ((6, 100), (6, 4096), (1000, 4096), (40, 1)):
+        number = module.walkers(starts_, variables, "cuda")
+        assert 1 <= number * variables**2 <= most
+        assert number == max(starts_, 8) or (number + 1) * variables**2 > most
+
+
 @pytest.mark.parametrize(("vertices", "share"), [(1, 0.0), (5, 1.0), (17, 0.3), (30, 0.3), (40, 0.7)])
 def test_the_kernel_takes_the_same_steps(vertices, share, monkeypatch):
     """The same sets, loads, steps of change and weights, in stretches or at once; in Triton's interpreter where there

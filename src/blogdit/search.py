@@ -21,7 +21,7 @@ from blogdit.cooling import Cooling, can_cool
 from blogdit.csp import Instance
 from blogdit.flips import NEVER
 from blogdit.noise import mix, wrap
-from blogdit.swaps import MOST_WEIGHTS, Swaps, can_swap, walkers
+from blogdit.swaps import MOST_WEIGHTS, Swaps, can_swap, kind_of, walkers
 from blogdit.walk import SIDE_BY_SIDE, Walk, table_size
 
 ROUNDS = {"cpu": 1, "cuda": 8}  # unless they may take all the time
@@ -55,12 +55,12 @@ def search(
     """The lowest state that any chain of an instance comes across, (B, N); `values` (chains, B, N) are the starts.
     A number of rounds, or what there is time for; with `all_the_time` it goes on until the deadline, unless the answers
     (B, N) are good `enough`."""
-    began, kind, variables = time.monotonic(), values.device, max(values.shape[2], 1)
+    began, device, variables = time.monotonic(), values.device, max(values.shape[2], 1)
     found = torch.empty_like(values[0], dtype=torch.long)
     done = 0
     for how, places in _parts(instances, values, width):
         members, starts = [instances[place] for place in places], values[:, places]
-        more = _walkers(len(members), variables, width, kind.type, how) if all_the_time else 0
+        more = _walkers(len(members), variables, width, device, how) if all_the_time else 0
         population: Swaps | Population
         if how == "swaps":
             population = Swaps(members, starts, more)
@@ -84,11 +84,11 @@ def _parts(instances: Sequence[Instance], values: Tensor, width: int) -> Iterato
     not depend on those beside it."""
     device, variables = values.device, max(values.shape[2], 1)
     room = min(TOGETHER // max(table_size(one, variables) for one in instances), SQUARES // variables**2)
-    weights = MOST_WEIGHTS[device.type] // (walkers(len(values), device.type) * variables**2)
+    kind = kind_of(device)
+    weights = MOST_WEIGHTS[kind] // (walkers(len(values), variables, kind) * variables**2)
     rooms = {"swaps": weights, "cools": room, "walks": room}
     ways = [
-        "swaps" if can_swap(one, device.type) else "cools" if can_cool(one, device, width) else "walks"
-        for one in instances
+        "swaps" if can_swap(one, kind) else "cools" if can_cool(one, device, width) else "walks" for one in instances
     ]
     for how, most in rooms.items():
         alike = [place for place, way in enumerate(ways) if way == how]
@@ -96,12 +96,13 @@ def _parts(instances: Sequence[Instance], values: Tensor, width: int) -> Iterato
             yield how, alike[at : at + max(most, 1)]
 
 
-def _walkers(instances: int, variables: int, width: int, kind: str, how: str) -> int:
+def _walkers(instances: int, variables: int, width: int, device: torch.device, how: str) -> int:
     """How many chains of an instance go on side by side, if they may take all the time."""
     cells = variables * width
-    if kind == "cuda":  # few instances do not fill the device
-        room = MOST_WEIGHTS[kind] // variables**2 if how == "swaps" else MOST_CELLS // cells
-        return min(SIDE_BY_SIDE, room) // instances
+    if how == "swaps" and kind_of(device) == "cuda":  # few instances do not fill a GPU
+        return min(SIDE_BY_SIDE, MOST_WEIGHTS["cuda"] // variables**2) // instances
+    if how != "swaps" and device.type == "cuda":
+        return min(SIDE_BY_SIDE, MOST_CELLS // cells) // instances
     return min(COLUMNS, FEW_CELLS // cells) if how == "cools" else 0
 
 

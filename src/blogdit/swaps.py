@@ -11,7 +11,6 @@ Weights of pairs are those of NuMVC (Cai, Su, Luo and Sattar 2013). On a GPU `sw
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -32,9 +31,11 @@ if TYPE_CHECKING:
 MOST_VARIABLES = {"cpu": 2048, "cuda": 4096}  # a walker has a weight for every two of them
 MOST_WEIGHTS = {"cpu": 1 << 25, "cuda": 1 << 30}  # of all walkers that are on the device at a time
 WALKERS = {"cpu": 1, "cuda": 8}  # of an instance; one long walk finds more than several short ones
+FEW_STARTS = 4  # that a CPU looks at: the good ones come last
 EVERY = 16  # steps that conflicts stay before they weigh more; each step is no better and dearer
 HEAVIEST = (1 << 15) - 1  # weight
 STEPS = {"cpu": 16, "cuda": 512}  # for each variable, unless they may take all the time
+MOST_STEPS = (1 << 31) - (1 << 13)  # keys have 31 bits for them
 GLANCE, LAUNCH = 256, 1 << 23  # steps of all walkers between looks at the clock; with the kernel, times variables
 SIDE_BY_SIDE = 396  # walkers that an H200 runs at once
 # A key of 64 bits orders variables: the weight of their conflicts first, then the step at which they last changed; of
@@ -65,9 +66,15 @@ def can_swap(instance: Instance, kind: str) -> bool:
     return bool(len(gain) and gain[0] > 0 and (gain == gain[0]).all())
 
 
-def walkers(starts: int, kind: str) -> int:
-    """Of each instance: on a GPU one for each start, on a CPU for the best."""
-    return max(WALKERS[kind], starts) if kind == "cuda" else WALKERS[kind]
+def kind_of(device: torch.device) -> str:
+    """Where the steps are taken: without kernels on the host, whatever the device."""
+    return "cuda" if runs_kernels(device) else "cpu"
+
+
+def walkers(starts: int, variables: int, kind: str) -> int:
+    """Of each instance: on a GPU one for each start, if there is room, on a CPU for the best."""
+    room = max(MOST_WEIGHTS[kind] // variables**2, 1)
+    return min(max(WALKERS[kind], starts), room) if kind == "cuda" else WALKERS[kind]
 
 
 def _may_enter(instance: Instance) -> Bools:
@@ -180,14 +187,15 @@ class Swaps:
     def __init__(self, instances: Sequence[Instance], values: Tensor, more: int = 0):
         _, size, self.variables = values.shape
         self.device = values.device
-        kind, given = self.device.type, values.cpu().numpy() == 1
-        chains = max(walkers(len(values), kind), more)
+        kind = kind_of(self.device)
+        given = (values if kind == "cuda" else values[-FEW_STARTS:]).cpu().numpy() == 1
+        chains = max(walkers(len(values), max(self.variables, 1), kind), more)
         self.near = [neighbours(one) for one in instances]
         self.may_enter = [_may_enter(one) for one in instances]
         chosen = [self._starts(place, given[:, place], chains) for place in range(size)]
         self.steps = STEPS[kind] * self.variables
         self.walkers: Walkers | KernelWalkers
-        if runs_kernels(self.device):
+        if kind == "cuda":
             from blogdit.swap_kernel import KernelWalkers
 
             self.walkers = KernelWalkers(self, chosen)
@@ -214,14 +222,13 @@ class Swaps:
 
     def run(self, deadline: float, may_end: Stop, all_the_time: bool = False) -> None:
         """A number of steps, unless the time is over; or as many as there is time for."""
-        steps = math.inf if all_the_time else self.steps
-        taken = 0
+        steps, taken = MOST_STEPS if all_the_time else min(self.steps, MOST_STEPS), 0
         while taken < steps and not self.walkers.done():
             if self.device.type == "cuda":
                 torch.cuda.synchronize()  # the clock is that of steps that are done
             if time.monotonic() > deadline or may_end():
                 return
-            some = int(min(self.stretch, steps - taken))
+            some = min(self.stretch, steps - taken)
             self.walkers.take(some)
             taken += some
 
