@@ -53,7 +53,7 @@ MAY_IMPORT |= {
     "cooling_kernel": {"kernels", "landscape"},
     "cooling": {*CORE, "cooling_kernel", "flips", "landscape", "noise", "runtime"},
     "swap_kernel": {"swaps"},
-    "swaps": {*CORE, "noise", "runtime", "swap_kernel"},
+    "swaps": {*CORE, "noise", "runtime", "swap_kernel", "walk"},
     "search": {*CORE, "cooling", "flips", "noise", "swaps", "walk"},
     "recording": set(),
     "inference": {"chain", "denoiser", "fused", "network", "runtime"},

@@ -21,7 +21,7 @@ from blogdit.cooling import Cooling, can_cool
 from blogdit.csp import Instance
 from blogdit.flips import NEVER
 from blogdit.noise import mix, wrap
-from blogdit.swaps import MOST_WEIGHTS, Swaps, can_swap, kind_of, walkers
+from blogdit.swaps import Stop, Swaps, can_swap, kind_of, together
 from blogdit.walk import SIDE_BY_SIDE, Walk, table_size
 
 ROUNDS = {"cpu": 1, "cuda": 8}  # unless they may take all the time
@@ -39,8 +39,6 @@ MOST_WORK = {"cpu": 10**9, "cuda": 5 * 10**11}  # moves times values that a move
 TOGETHER, SQUARES = 1 << 25, 1 << 30  # entries of all tables of neighbours on the device, and pairs of variables
 COLUMNS, FEW_CELLS = 32, 1 << 16  # on a CPU: with more chains, or pairs as above, a sweep takes longer
 MOST_CELLS = 1 << 27  # (variable, value) pairs of all walkers on the device
-
-Stop = Callable[[], bool]
 
 
 def search(
@@ -60,17 +58,17 @@ def search(
     done = 0
     for how, places in _parts(instances, values, width):
         members, starts = [instances[place] for place in places], values[:, places]
-        more = _walkers(len(members), variables, width, device, how) if all_the_time else 0
         population: Swaps | Population
         if how == "swaps":
-            population = Swaps(members, starts, more)
+            population = Swaps(members, starts, all_the_time)
         else:
+            more = _walkers(len(members), variables * width, device.type, how == "cools") if all_the_time else 0
             population = Population(members, starts, width, more, how == "cools")
         done += len(members)
         end = began + (deadline - began) * done / len(instances)
         may_end = partial(_may_end, population, members, stopped, enough)
         if isinstance(population, Swaps):
-            population.run(end, may_end, all_the_time)
+            population.run(end, may_end)
         elif all_the_time:
             population.run_until(end, stopped, may_end, soon=enough is not None)
         else:
@@ -85,8 +83,7 @@ def _parts(instances: Sequence[Instance], values: Tensor, width: int) -> Iterato
     device, variables = values.device, max(values.shape[2], 1)
     room = min(TOGETHER // max(table_size(one, variables) for one in instances), SQUARES // variables**2)
     kind = kind_of(device)
-    weights = MOST_WEIGHTS[kind] // (walkers(len(values), variables, kind) * variables**2)
-    rooms = {"swaps": weights, "cools": room, "walks": room}
+    rooms = {"swaps": together(len(values), variables, kind), "cools": room, "walks": room}
     ways = [
         "swaps" if can_swap(one, kind) else "cools" if can_cool(one, device, width) else "walks" for one in instances
     ]
@@ -96,14 +93,11 @@ def _parts(instances: Sequence[Instance], values: Tensor, width: int) -> Iterato
             yield how, alike[at : at + max(most, 1)]
 
 
-def _walkers(instances: int, variables: int, width: int, device: torch.device, how: str) -> int:
+def _walkers(instances: int, cells: int, kind: str, cools: bool) -> int:
     """How many chains of an instance go on side by side, if they may take all the time."""
-    cells = variables * width
-    if how == "swaps" and kind_of(device) == "cuda":  # few instances do not fill a GPU
-        return min(SIDE_BY_SIDE, MOST_WEIGHTS["cuda"] // variables**2) // instances
-    if how != "swaps" and device.type == "cuda":
+    if kind == "cuda":  # few instances do not fill the device
         return min(SIDE_BY_SIDE, MOST_CELLS // cells) // instances
-    return min(COLUMNS, FEW_CELLS // cells) if how == "cools" else 0
+    return min(COLUMNS, FEW_CELLS // cells) if cools else 0
 
 
 def _may_end(

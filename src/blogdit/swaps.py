@@ -24,6 +24,7 @@ from blogdit.constraints import Conflict
 from blogdit.csp import Instance
 from blogdit.noise import mix, wrap
 from blogdit.runtime import runs_kernels
+from blogdit.walk import SIDE_BY_SIDE
 
 if TYPE_CHECKING:
     from blogdit.swap_kernel import KernelWalkers
@@ -37,7 +38,6 @@ HEAVIEST = (1 << 15) - 1  # weight
 STEPS = {"cpu": 16, "cuda": 512}  # for each variable, unless they may take all the time
 MOST_STEPS = (1 << 31) - (1 << 13)  # keys have 31 bits for them
 GLANCE, LAUNCH = 256, 1 << 23  # steps of all walkers between looks at the clock; with the kernel, times variables
-SIDE_BY_SIDE = 396  # walkers that an H200 runs at once
 # A key of 64 bits orders variables: the weight of their conflicts first, then the step at which they last changed; of
 # members less that step, so that the greatest key is the one to leave.
 BITS, ONE, HALF = 32, 1 << 32, 1 << 31
@@ -75,6 +75,11 @@ def walkers(starts: int, variables: int, kind: str) -> int:
     """Of each instance: on a GPU one for each start, if there is room, on a CPU for the best."""
     room = max(MOST_WEIGHTS[kind] // variables**2, 1)
     return min(max(WALKERS[kind], starts), room) if kind == "cuda" else WALKERS[kind]
+
+
+def together(starts: int, variables: int, kind: str) -> int:
+    """How many instances there is room for at a time."""
+    return max(MOST_WEIGHTS[kind] // (walkers(starts, variables, kind) * variables**2), 1)
 
 
 def _may_enter(instance: Instance) -> Bools:
@@ -182,18 +187,22 @@ class Walker:
 
 
 class Swaps:
-    """Walkers on instances, from starts (C, B, N); where there are more of them, others begin with nothing."""
+    """Walkers on instances, from starts (C, B, N); where there are more of them, others begin with nothing. They take a
+    number of steps or, with `all_the_time`, as many as there is time for."""
 
-    def __init__(self, instances: Sequence[Instance], values: Tensor, more: int = 0):
+    def __init__(self, instances: Sequence[Instance], values: Tensor, all_the_time: bool = False):
         _, size, self.variables = values.shape
         self.device = values.device
         kind = kind_of(self.device)
         given = (values if kind == "cuda" else values[-FEW_STARTS:]).cpu().numpy() == 1
-        chains = max(walkers(len(values), max(self.variables, 1), kind), more)
+        variables = max(self.variables, 1)
+        chains = walkers(len(values), variables, kind)
+        if all_the_time and kind == "cuda":  # few instances do not fill a GPU
+            chains = max(chains, min(SIDE_BY_SIDE, MOST_WEIGHTS[kind] // variables**2) // size)
         self.near = [neighbours(one) for one in instances]
         self.may_enter = [_may_enter(one) for one in instances]
         chosen = [self._starts(place, given[:, place], chains) for place in range(size)]
-        self.steps = STEPS[kind] * self.variables
+        self.steps = MOST_STEPS if all_the_time else min(STEPS[kind] * self.variables, MOST_STEPS)
         self.walkers: Walkers | KernelWalkers
         if kind == "cuda":
             from blogdit.swap_kernel import KernelWalkers
@@ -220,15 +229,15 @@ class Swaps:
         ranks: Ints = mix(number).argsort(stable=True).argsort().numpy() - size
         return ranks
 
-    def run(self, deadline: float, may_end: Stop, all_the_time: bool = False) -> None:
-        """A number of steps, unless the time is over; or as many as there is time for."""
-        steps, taken = MOST_STEPS if all_the_time else min(self.steps, MOST_STEPS), 0
-        while taken < steps and not self.walkers.done():
+    def run(self, deadline: float, may_end: Stop) -> None:
+        """All steps, unless the time is over."""
+        taken = 0
+        while taken < self.steps and not self.walkers.done():
             if self.device.type == "cuda":
                 torch.cuda.synchronize()  # the clock is that of steps that are done
             if time.monotonic() > deadline or may_end():
                 return
-            some = min(self.stretch, steps - taken)
+            some = min(self.stretch, self.steps - taken)
             self.walkers.take(some)
             taken += some
 
