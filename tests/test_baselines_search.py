@@ -16,7 +16,7 @@ from blogdit.baselines.conditionals import Conditionals, conditional_costs
 from blogdit.baselines.gibbs import Gibbs, classes_of, independent_classes, start, sweep
 from blogdit.baselines.greedy import color, independent_set, one_exchange
 from blogdit.baselines.qubo import qubo
-from blogdit.baselines.rlsa import Settings, anneal
+from blogdit.baselines.rlsa import Settings, anneal, nth_largest
 from blogdit.batch import collate
 from blogdit.constraints import NotEqual
 from blogdit.csp import Instance, Objective
@@ -246,3 +246,10 @@ def test_members_of_conditionals_may_be_any_subset():
     values = start(batch, GeneratorNoise(generator(0)))
     some = torch.tensor([7, 2])
     assert torch.equal(Conditionals(batch, some).costs(values), conditional_costs(values, batch)[:, some])
+
+
+def test_rlsa_threshold_is_the_nth_largest_with_ties_and_fixed_bits():
+    gain = torch.randint(-3, 3, (4, 7, 5), generator=torch.Generator().manual_seed(1)).float()
+    gain[:, :2] = float("-inf")
+    for n in range(1, 8):
+        assert torch.equal(nth_largest(gain, n), gain.sort(dim=1, descending=True).values[:, n - 1 : n])

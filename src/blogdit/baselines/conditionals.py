@@ -30,14 +30,30 @@ class _Pairs:
 
 @dataclass(frozen=True)
 class _Scopes:
-    """Entries of scopes. `add` (T, K) is what a value adds to its scope's sum; for all_different it is unused."""
+    """All T entries of scopes with a variable that is asked for, and which t of them are of such variables. `add` is
+    what a value adds to its scope's sum; for all_different it is unused."""
 
+    count: int  # S, of all scopes
     owner: Tensor  # (T,) scope
     variable: Tensor  # (T,) place in 0 .. M - 1
-    add: Tensor
-    own: Tensor  # (T,) place in the list of variables that are asked for, -1 if it is not in it
-    bounds: Tensor  # (S, 2)
-    weight: Tensor  # (S,)
+    add: Tensor  # (T, K)
+    asked: Tensor  # (t,) places in the entries above
+    own: Tensor  # (t,) place in the list of variables that are asked for
+    low: Tensor  # (t, 1) bounds of the scope
+    high: Tensor
+    weight: Tensor  # (t, 1)
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """Where an allowed tuple says yes to a value: `cell` (G * P * arity,) of all (scope, variable, value) triples; and
+    which (scope, variable) pairs are of variables that are asked for."""
+
+    cell: Tensor
+    pairs: int  # (scope, variable)
+    asked: Tensor  # (t,) of these
+    own: Tensor  # (t,)
+    weight: Tensor  # (t, 1)
 
 
 class Conditionals:
@@ -58,6 +74,7 @@ class Conditionals:
             self._scopes(s.linear, (s.linear.data[..., None] * numbers).float(), "linear"),
             self._scopes(s.count, (s.count.data[..., None] == numbers).float(), "count"),
         ]
+        self.tables = self._tables()
 
     def _weight(self, kind: str) -> Tensor:
         """(G,)"""
@@ -86,14 +103,37 @@ class Conditionals:
         scopes = terms.bounds.shape[1]
         owner = (terms.owner + torch.arange(self.batch.groups, device=self.batch.device)[:, None] * scopes).reshape(-1)
         variable, present = self.batch.flat(terms.variables), terms.present.reshape(-1)
+        asked = present & (self.place[variable] >= 0)
+        touched = torch.zeros(self.batch.groups * scopes, dtype=torch.bool, device=self.batch.device)
+        touched[owner[asked]] = True
+        kept = present & touched[owner]
+        bounds = terms.bounds.reshape(-1, 2)[owner[asked]]
         return _Scopes(
-            owner[present],
-            variable[present],
-            add.reshape(-1, self.batch.values)[present],
-            self.place[variable[present]],
-            terms.bounds.reshape(-1, 2),
-            self._weight(kind).repeat_interleave(scopes),
+            len(touched),
+            owner[kept],
+            variable[kept],
+            add.reshape(-1, self.batch.values)[kept],
+            asked[kept].nonzero()[:, 0],
+            self.place[variable[asked]],
+            bounds[:, :1],
+            bounds[:, 1:],
+            self._weight(kind).repeat_interleave(scopes)[owner[asked], None],
         )
+
+    def _tables(self) -> _Tables:
+        batch, table = self.batch, self.batch.structure.table
+        arity, scopes, device = table.variables.shape[2], table.real.shape[1], batch.device
+        pairs = batch.groups * scopes * arity
+        group = torch.arange(batch.groups, device=device)[:, None, None] * scopes
+        place = (group + table.owner[..., None]) * arity + torch.arange(arity, device=device)  # (G, P, arity)
+        cell = place * batch.values + table.values.clamp(max=batch.values - 1)
+        variable = torch.full((pairs,), -1, device=device)
+        present = table.present.reshape(-1)
+        variable[place.reshape(-1)[present]] = batch.flat(table.variables)[present]
+        own = torch.where(variable >= 0, self.place[variable.clamp(min=0)], -1)
+        weight = self._weight("table").repeat_interleave(scopes * arity)
+        asked = (own >= 0).nonzero()[:, 0]
+        return _Tables(cell.reshape(-1), pairs, asked, own[asked], weight[asked, None])
 
     def costs(self, values: Tensor) -> Tensor:
         """(R, m, K): entry (i, k) is H with variable i at k and all else as in `values` (R, M), up to a constant for
@@ -114,57 +154,43 @@ class Conditionals:
     def _add_all_different(self, costs: Tensor, values: Tensor) -> None:
         """With the others' counts: a value that occurs costs 1; one that must occur and does not saves 1."""
         scopes, width = self.all_different, self.batch.values
-        asked = scopes.own >= 0
-        if not asked.any():
+        if not len(scopes.asked):
             return
         now = values[:, scopes.variable]  # (R, T)
-        counts = torch.zeros(values.shape[0], len(scopes.bounds) * width, device=values.device)
+        counts = torch.zeros(values.shape[0], scopes.count * width, device=values.device)
         counts.scatter_add_(1, scopes.owner * width + now, torch.ones_like(now, dtype=counts.dtype))
-        owner = scopes.owner[asked]
-        others = counts.view(len(counts), -1, width)[:, owner]  # (R, t, K)
-        others = others - functional.one_hot(now[:, asked], width)
-        required = torch.arange(width, device=values.device) < scopes.bounds[owner, :1]
-        change = (others > 0.5).float() - ((others < 0.5) & required).float()
-        costs.index_add_(1, scopes.own[asked], change * scopes.weight[owner][:, None])
+        others = counts.view(len(counts), -1, width)[:, scopes.owner[scopes.asked]]  # (R, t, K)
+        numbers = torch.arange(width, device=values.device)
+        others = others - (now[:, scopes.asked, None] == numbers).float()
+        change = (others > 0.5).float() - ((others < 0.5) & (numbers < scopes.low)).float()
+        costs.index_add_(1, scopes.own, change * scopes.weight)
 
     def _add_sums(self, costs: Tensor, scopes: _Scopes, values: Tensor) -> None:
         """Distance of a scope's sum from its bounds."""
-        asked = scopes.own >= 0
-        if not asked.any():
+        if not len(scopes.asked):
             return
         now = values[:, scopes.variable]
         own = scopes.add[torch.arange(len(scopes.add), device=values.device), now]  # (R, T)
-        total = torch.zeros(values.shape[0], len(scopes.bounds), device=values.device)
+        total = torch.zeros(values.shape[0], scopes.count, device=values.device)
         total.index_add_(1, scopes.owner, own)
-        owner = scopes.owner[asked]
-        sums = (total[:, owner] - own[:, asked])[..., None] + scopes.add[asked]  # (R, t, K)
-        low, high = scopes.bounds[owner, :1], scopes.bounds[owner, 1:]
-        outside = functional.relu(sums - high) + functional.relu(low - sums)
-        costs.index_add_(1, scopes.own[asked], outside * scopes.weight[owner][:, None])
+        others = total[:, scopes.owner[scopes.asked]] - own[:, scopes.asked]
+        sums = others[..., None] + scopes.add[scopes.asked]  # (R, t, K)
+        outside = functional.relu(sums - scopes.high) + functional.relu(scopes.low - sums)
+        costs.index_add_(1, scopes.own, outside * scopes.weight)
 
     def _add_tables(self, costs: Tensor, values: Tensor) -> None:
         """A value costs nothing where some tuple has it and fits all the other variables of the scope, else 1."""
-        batch, table = self.batch, self.batch.structure.table
-        arity, scopes = table.variables.shape[2], table.real.shape[1]
-        if not (arity and scopes):
+        tables, table = self.tables, self.batch.structure.table
+        if not len(tables.asked):
             return
-        rows, width = values.shape[0], batch.values
-        now = values[:, batch.flat(table.variables)].view(rows, *table.variables.shape)  # (R, G, P, arity)
+        rows, width = values.shape[0], self.batch.values
+        now = values[:, self.batch.flat(table.variables)].view(rows, *table.variables.shape)  # (R, G, P, arity)
         wrong = (now != table.values) & table.present
         fits = (wrong.sum(-1, keepdim=True) == wrong.int()) & table.present & (table.values < width)
-        group = torch.arange(batch.groups, device=values.device)[:, None, None] * scopes
-        place = (group + table.owner[..., None]) * arity + torch.arange(arity, device=values.device)  # (G, P, arity)
-        cell = place * width + table.values.clamp(max=width - 1)
-        allowed = torch.zeros(rows, batch.groups * scopes * arity * width, device=values.device)
-        allowed.index_add_(1, cell.reshape(-1), fits.view(rows, -1).float())
-        variable = torch.full((batch.groups * scopes * arity,), -1, device=values.device)
-        present = table.present.reshape(-1)
-        variable[place.reshape(-1)[present]] = batch.flat(table.variables)[present]
-        own = torch.where(variable >= 0, self.place[variable.clamp(min=0)], -1)
-        asked = own >= 0
-        change = (allowed.view(rows, -1, width)[:, asked] < 0.5).float()
-        weight = self._weight("table").repeat_interleave(scopes * arity)[asked]
-        costs.index_add_(1, own[asked], change * weight[:, None])
+        allowed = torch.zeros(rows, tables.pairs * width, device=values.device)
+        allowed.index_add_(1, tables.cell, fits.view(rows, -1).float())
+        change = (allowed.view(rows, -1, width)[:, tables.asked] < 0.5).float()
+        costs.index_add_(1, tables.own, change * tables.weight)
 
 
 def conditional_costs(values: Tensor, batch: Batch) -> Tensor:
