@@ -89,7 +89,7 @@ def _first_kernel(
             tl.store(qkv_ptr + cell * (3 * inner) + part * inner + i[None, :], out, mask=here[:, None])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["all_tiles"])  # one version for all sizes of a batch
 def _layer_kernel(
     h_ptr, seen_ptr, out_ptr, out_bias, norm_weight, norm_bias, in_ptr, in_bias, pool_ptr, back_ptr, back_bias,
     next_weight, next_bias, next_ptr, final_bias, qkv_ptr, mean_ptr, variance_ptr,

@@ -37,7 +37,8 @@ def _list(cell, here, starts_ptr, count, variables, edges):
     return before + start, before + end, cell - place + group * variables
 
 
-@triton.jit
+# One version of each kernel for all sizes of a batch: a crew changes its size again and again.
+@triton.jit(do_not_specialize=["cells", "count", "edges"])
 def _forward_kernel(
     qkv_ptr, source_ptr, starts_ptr, bias_ptr, out_ptr, lse_ptr,
     cells, count, variables, edges, scale,
@@ -92,7 +93,7 @@ def _forward_kernel(
         tl.store(lse_ptr + cell[:, None] * heads + h[None, :], highest + tl.log2(total), mask=alive[:, None])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["cells", "count", "edges"])
 def _backward_kernel(
     qkv_ptr, source_ptr, starts_ptr, bias_ptr, dout_ptr, lse_ptr, delta_ptr, dqkv_ptr,
     cells, count, variables, edges, scale, natural_scale,
