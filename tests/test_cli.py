@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import blogdit
 from blogdit import formats
 from blogdit.cli import run
 from blogdit.problems import families, generate, sudoku
@@ -152,6 +153,11 @@ def test_usage_errors_are_one_line_and_exit_2(arguments, message, capsys, tmp_pa
     assert message in err
     assert err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_version(capsys):
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"blogdit {blogdit.__version__}\n"
 
 
 def test_info_lists_versions_and_problems(capsys):

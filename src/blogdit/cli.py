@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Annotated
 
 import typer
 
+import blogdit
 from blogdit.commands.bench import bench
 from blogdit.commands.generate import generate
 from blogdit.commands.info import info
@@ -24,7 +26,6 @@ COMMANDS = (solve, train, generate, verify, bench, info)
 
 app = typer.Typer(
     name="blogdit",
-    help="A learned, reusable heuristic for constraint problems.",
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -33,9 +34,19 @@ for command in COMMANDS:
     app.command()(command)
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(f"blogdit {blogdit.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _group() -> None:
-    """Keeps the name of a command required, however many there are."""
+def _group(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """A learned, reusable heuristic for constraint problems."""
 
 
 def run(arguments: list[str] | None = None) -> int:
