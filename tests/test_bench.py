@@ -13,8 +13,9 @@ from bench_cases import LIVE, TINY, silent
 from blogdit import datasets
 from blogdit.baselines import Budget, System, systems
 from blogdit.bench import runner
+from blogdit.bench.options import Options
 from blogdit.bench.records import COLUMNS, read_records
-from blogdit.bench.runner import Options, run_suite
+from blogdit.bench.runner import run_suite
 from blogdit.bench.suites import SUITES, Case, Entrant
 from blogdit.cli import run
 from blogdit.csp import Instance

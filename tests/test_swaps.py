@@ -17,7 +17,8 @@ from blogdit.csp import Instance, Objective
 from blogdit.problems import generate, maxcut, mis
 from blogdit.problems.graphs import random_graph
 from blogdit.search import search
-from blogdit.swaps import BITS, HALF, ONE, OUT, Swaps, Walker, can_swap, neighbours, without_conflicts
+from blogdit.swap_walker import BITS, HALF, ONE, OUT, Walker
+from blogdit.swaps import Swaps, can_swap, graph_of, without_conflicts
 from test_walk import DEVICE, starts
 
 
@@ -42,7 +43,7 @@ def test_weights_and_loads_follow_the_steps(vertices, share, seed, steps):
     """A key has the weight of the conflicts with the set; weights are symmetric and at least 1 where there is a pair;
     the best set has no conflict; a set is at most one larger than the best between steps."""
     instance = graph(vertices, share, seed)
-    walker, near = walker_of(instance), neighbours(instance)
+    walker, near = walker_of(instance), graph_of(instance).near
     for _ in range(steps):
         before = len(walker.best)
         walker.take(1)
@@ -74,7 +75,7 @@ def test_small_graphs_are_solved(all_the_time):
 
 def test_conflicts_of_a_start_are_taken_out():
     instance = graph(30, 0.4)
-    near = neighbours(instance)
+    near = graph_of(instance).near
     draws = np.random.default_rng(0)
     for _ in range(20):
         chosen = draws.random(30) < 0.5

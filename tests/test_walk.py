@@ -14,11 +14,11 @@ import blogdit
 from blogdit import walk as module
 from blogdit.constraints import AllDifferent, Conflict, NotEqual
 from blogdit.csp import Instance, Objective
-from blogdit.flips import NEVER
 from blogdit.polish import Pairs
 from blogdit.problems import generate, maxcut, mis
 from blogdit.problems.graphs import random_graph
-from blogdit.walk import GLANCE, Walk, _nudge, _scale, _units, can_walk
+from blogdit.terms import NEVER, in_units, nudge_of, scale_of
+from blogdit.walk import GLANCE, Walk, can_walk
 from helpers import instances
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -42,7 +42,7 @@ def expected_costs(walks: Walk, chosen: list[Instance]) -> tuple[np.ndarray, np.
     costs = np.full((*x.shape, walks.width), np.nan)
     for place, one in enumerate(chosen):
         pairs = Pairs(one)
-        weights, unary = (_units(_scale(pairs), amounts).astype(float) for amounts in (pairs.weights, pairs.unary))
+        weights, unary = (in_units(scale_of(pairs), amounts).astype(float) for amounts in (pairs.weights, pairs.unary))
         pairs.weights, pairs.unary = weights, np.where(np.isinf(pairs.unary), np.nan, unary)
         for chain in range(walks.chains):
             values = x[chain, place, : one.size]
@@ -187,7 +187,7 @@ def test_weights_of_very_different_size_are_all_seen():
     weights[4] = 1e6
     instance = maxcut.build((12, graph.edges, weights))
     pairs = Pairs(instance)
-    units = _units(_scale(pairs), pairs.weights)
+    units = in_units(scale_of(pairs), pairs.weights)
     assert (units != 0).all()
     assert np.array_equal(units / units.min(), pairs.weights / pairs.weights.min())
     walks = Walk([instance], starts([instance], 4, 12), 2)
@@ -202,7 +202,7 @@ def test_a_zero_weight_changes_nothing():
     edges = np.concatenate([graph.edges, [[0, 1]]]) if [0, 1] not in graph.edges.tolist() else graph.edges
     weights = np.ones(len(edges))
     plain, zero = maxcut.build((20, edges, weights)), maxcut.build((20, edges, np.r_[weights[:-1], 0.0]))
-    nudges = [_nudge(pairs, _scale(pairs)) for pairs in (Pairs(plain), Pairs(zero))]
+    nudges = [nudge_of(pairs, scale_of(pairs)) for pairs in (Pairs(plain), Pairs(zero))]
     assert nudges[0] == nudges[1] > 100
 
 
@@ -212,7 +212,7 @@ def test_extreme_weights_make_no_nonsense(scale):
     instance = maxcut.build((3, [[0, 1], [1, 2], [0, 2]], weights))
     pairs = Pairs(instance)
     with np.errstate(all="raise", under="ignore"):
-        units = _units(_scale(pairs), pairs.weights)
+        units = in_units(scale_of(pairs), pairs.weights)
     assert (np.abs(units) < NEVER // 2).all()
 
 

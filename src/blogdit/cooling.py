@@ -1,6 +1,6 @@
 """Simulated annealing of the rows of a walk, for variables with two values.
 
-A sweep visits every variable. Flipping x_i costs drive_i (see `flips`) or -drive_i, and is done if that is at most T e,
+A sweep visits every variable. Flipping x_i costs drive_i (see `terms`) or -drive_i, and is done if that is at most T e,
 with e from the exponential distribution (Metropolis' rule); T falls linearly, and is 0 in the end. Variables of one
 colour, no two of which share a term, do not see each other and are visited at the same time. Costs are whole numbers:
 `cooling_kernel` does the same on a GPU, and comes to the same states.
@@ -20,14 +20,14 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from blogdit.csp import Instance
-from blogdit.flips import Int32
 from blogdit.landscape import FINE, LEVELS, Int64, Landscape, landscapes, levels
 from blogdit.noise import wrap
+from blogdit.rows import Rows
 from blogdit.runtime import runs_kernels
+from blogdit.terms import Int32
 
 if TYPE_CHECKING:
     from blogdit.cooling_kernel import Plan
-    from blogdit.walk import Walk
 
 HOT, WARM, COLD = 0.35, 0.2, 0.044  # temperatures, in units of what neighbours at random do to a variable
 TEMPERATURES = 256  # at most so many different ones
@@ -54,7 +54,7 @@ def can_cool(instance: Instance, device: torch.device, width: int) -> bool:
 class Cooling:
     """Anneals the states of a walk."""
 
-    def __init__(self, walk: Walk):
+    def __init__(self, walk: Rows):
         self.walk = walk
         made = landscapes(walk)
         self.field = torch.tensor([one.field for one in made], dtype=torch.float64, device=walk.x.device)  # (B,)

@@ -22,7 +22,7 @@ from blogdit.result import Result
 from blogdit.runtime import runs_kernels
 from blogdit.search import search
 from blogdit.solving import SolveOptions
-from blogdit.walk import table_size
+from blogdit.terms import table_size
 
 SEARCH_SHARE = 0.5  # of a time limit, for the search after the last step
 WALK_SHARE = 0.9  # of what the search has; the rest is for descent

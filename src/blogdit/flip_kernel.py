@@ -6,19 +6,15 @@ move; programs share nothing. Every number is that of `Walk.move`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 import triton
 import triton.language as tl
 
-from blogdit.flips import pulls
 from blogdit.kernels import mix
+from blogdit.rows import Rows
+from blogdit.terms import pulls
 from blogdit.walk_kernel import NEVER, order_of
-
-if TYPE_CHECKING:
-    from blogdit.walk import Walk
 
 MOST_VARIABLES = 4096
 
@@ -70,11 +66,11 @@ def _flip_kernel(
 class RegisterFlips:
     """J of each instance of a walk, (B, N, stride), as multiples of a unit, in as few bits as they need."""
 
-    def __init__(self, walk: Walk):
-        other = walk.terms.other
-        stride = -(-walk.variables // 16) * 16
+    def __init__(self, rows: Rows):
+        other = rows.terms.other
+        stride = -(-rows.variables // 16) * 16
         table = torch.zeros(*other.shape[:2], stride, dtype=torch.int32, device=other.device)
-        table.scatter_add_(2, other.long(), pulls(walk.terms))
+        table.scatter_add_(2, other.long(), pulls(rows.terms))
         units = [max(int(np.gcd.reduce(one.unique().cpu().numpy())), 1) for one in table]
         self.unit = torch.tensor(units, dtype=torch.int32, device=other.device)
         table //= self.unit[:, None, None]
@@ -82,12 +78,12 @@ class RegisterFlips:
         kind = torch.int8 if largest < 1 << 7 else torch.int16 if largest < 1 << 15 else torch.int32
         self.table = table.to(kind)
 
-    def take_moves(self, walk: Walk, moves: int) -> None:
-        """As `moves` calls of walk.move(), but for walk.costs: those are left as they are, walk.drive is not."""
-        block = max(triton.next_power_of_2(walk.variables), 32)
-        _flip_kernel[(len(walk.x),)](
-            self.table, self.unit, walk.drive, walk.x, walk.rest, walk.best_x, walk.energy, walk.best,
-            walk.salt, walk.nudge, walk.pause, walk.taken, moves, walk.variables, walk.size, self.table.shape[2],
+    def take_moves(self, rows: Rows, moves: int) -> None:
+        """As `moves` calls of walk.move(), but for rows.costs: those are left as they are, rows.drive is not."""
+        block = max(triton.next_power_of_2(rows.variables), 32)
+        _flip_kernel[(len(rows.x),)](
+            self.table, self.unit, rows.drive, rows.x, rows.rest, rows.best_x, rows.energy, rows.best,
+            rows.salt, rows.nudge, rows.pause, rows.taken, moves, rows.variables, rows.size, self.table.shape[2],
             block=block, num_warps=min(max(block // 256, 1), 16),
         )  # fmt: skip
-        walk.taken += moves
+        rows.taken += moves

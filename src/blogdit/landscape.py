@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from blogdit.flips import NEVER, Couplings
-
-if TYPE_CHECKING:
-    from blogdit.walk import Walk
+from blogdit.rows import Rows
+from blogdit.terms import NEVER, Couplings
 
 LEVELS, FINE = 4096, 256  # values of an exponential variable, in steps of 1 / FINE
 
@@ -40,7 +38,7 @@ class Landscape(NamedTuple):
     classes: list[npt.NDArray[np.intp]]  # variables that may change, by colour
 
 
-def landscapes(walk: Walk) -> list[Landscape]:
+def landscapes(walk: Rows) -> list[Landscape]:
     still = walk._costs(walk.x.new_zeros((1, walk.size, walk.variables), dtype=torch.long))[0]
     drives = (still[..., 1].long() - still[..., 0]).cpu().numpy()
     return [_landscape(*one) for one in zip(walk.links, drives, strict=True)]

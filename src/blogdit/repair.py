@@ -19,11 +19,11 @@ import torch
 from torch import Tensor
 
 from blogdit.csp import Instance
-from blogdit.flips import CLOSED, NEVER
 from blogdit.noise import mix, wrap
 from blogdit.polish import pairs_only
 from blogdit.runtime import runs_kernels
-from blogdit.walk import GLANCE, LARGEST, Walk, table_size
+from blogdit.terms import CLOSED, NEVER, table_size
+from blogdit.walk import GLANCE, LARGEST, Walk
 
 ROUND = {"cpu": 64, "cuda": 1024}  # moves for each variable, unless they may take all the time; but at most
 MOST_MOVES = {"cpu": 20_000, "cuda": 1 << 30}  # so many, and

@@ -1,9 +1,8 @@
-"""Steps of `swaps.Walker` on a GPU: a program has one walker, its set in registers, and reads rows of its weights."""
+"""Steps of `swap_walker` on a GPU: a program has one walker, its set in registers, and reads rows of its weights."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -11,10 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from blogdit.swaps import EVERY, HEAVIEST
-
-if TYPE_CHECKING:
-    from blogdit.swaps import Bools, Swaps
+from blogdit.swap_walker import EVERY, HEAVIEST, Bools, Graph, begin
 
 # A key of 63 bits: load, the step of the last change (from -4096 on), the variable.
 INDEX = tl.constexpr(12)
@@ -101,19 +97,19 @@ def _swap_kernel(
 class KernelWalkers:
     """As `swaps.Walkers`, in rows (C * B); `weights` (rows, N, stride)."""
 
-    def __init__(self, swaps: Swaps, chosen: Sequence[Bools]):
-        size, variables, device = len(chosen), swaps.variables, swaps.device
-        self.size, self.chains, self.variables, self.now = size, len(chosen[0]), variables, 0
+    def __init__(self, graphs: Sequence[Graph], starts: Sequence[Bools], variables: int, device: torch.device):
+        size, chains = len(graphs), len(starts[0])
+        self.size, self.chains, self.variables, self.now = size, chains, variables, 0
         weights = np.zeros((size, variables, -(-variables // 16) * 16), np.int16)
-        x, load, since = np.zeros((3, self.chains, size, variables), np.int32)
+        x, load, since = np.zeros((3, chains, size, variables), np.int32)
         may_enter = np.zeros((size, variables), np.int32)
-        for place, (near, starts) in enumerate(zip(swaps.near, chosen, strict=True)):
-            own = len(near)
-            weights[place, :own, :own] = near
-            may_enter[place, :own] = swaps.may_enter[place]
-            x[:, place, :own] = starts
-            load[:, place, :own] = starts.astype(np.float32) @ near
-            since[:, place, :own] = [swaps.since(place, chain) for chain in range(self.chains)]
+        for place, (graph, sets) in enumerate(zip(graphs, starts, strict=True)):
+            own = graph.size
+            weights[place, :own, :own] = graph.near
+            may_enter[place, :own] = graph.may_enter
+            x[:, place, :own] = sets
+            load[:, place, :own] = sets.astype(np.float32) @ graph.near
+            since[:, place, :own] = [begin(own, number) for number in range(chains)]
         self.weights = torch.from_numpy(weights).to(device).repeat(self.chains, 1, 1)
         self.may_enter = torch.from_numpy(may_enter).to(device)
         self.x, self.load, self.since = (torch.from_numpy(t).to(device).view(-1, variables) for t in (x, load, since))

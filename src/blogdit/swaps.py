@@ -1,12 +1,6 @@
 """The search after the last step for independent sets: no two variables of a pair at 1, and as many at 1 as possible.
 
-A set that is larger than the best one has conflicts. A step brings in the variable whose conflicts with the set weigh
-least and takes out the member whose conflicts weigh most; every few steps one is added to the weight of every pair that
-is still in conflict: what is hard to satisfy counts more and more, and the search does not come back to it. When no
-conflict is left, the set is the best, and the next one has to be larger. Of equals, who has changed longest ago goes
-first.
-
-Weights of pairs are those of NuMVC (Cai, Su, Luo and Sattar 2013). On a GPU `swap_kernel` takes the same steps.
+Walkers (`swap_walker`, on a GPU `swap_kernel`) begin with the sets that the chains have found, or with nothing.
 """
 
 from __future__ import annotations
@@ -16,14 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from blogdit.constraints import Conflict
 from blogdit.csp import Instance
-from blogdit.noise import mix, wrap
 from blogdit.runtime import runs_kernels
+from blogdit.swap_walker import Bools, Graph, Walker, begin
 from blogdit.walk import SIDE_BY_SIDE
 
 if TYPE_CHECKING:
@@ -33,20 +26,10 @@ MOST_VARIABLES = {"cpu": 2048, "cuda": 4096}  # a walker has a weight for every 
 MOST_WEIGHTS = {"cpu": 1 << 25, "cuda": 1 << 30}  # of all walkers that are on the device at a time
 WALKERS = {"cpu": 1, "cuda": 8}  # of an instance; one long walk finds more than several short ones
 FEW_STARTS = 4  # that a CPU looks at: the good ones come last
-EVERY = 16  # steps that conflicts stay before they weigh more; each step is no better and dearer
-HEAVIEST = (1 << 15) - 1  # weight
 STEPS = {"cpu": 16, "cuda": 512}  # for each variable, unless they may take all the time
 MOST_STEPS = (1 << 31) - (1 << 13)  # keys have 31 bits for them
 GLANCE, LAUNCH = 256, 1 << 23  # steps of all walkers between looks at the clock; with the kernel, times variables
-# A key of 64 bits orders variables: the weight of their conflicts first, then the step at which they last changed; of
-# members less that step, so that the greatest key is the one to leave.
-BITS, ONE, HALF = 32, 1 << 32, 1 << 31
-OUT = 1 << 61  # added to the key of members, and of those who may never come in
-TORN = OUT + HALF  # keys of members with conflicts are above
 
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.intp]
 Stop = Callable[[], bool]
 
 
@@ -86,13 +69,12 @@ def _may_enter(instance: Instance) -> Bools:
     return (instance.domain_sizes == 2) & ~instance.is_given
 
 
-def neighbours(instance: Instance) -> Bools:
-    """Which variables may not both be 1, (n, n)."""
+def graph_of(instance: Instance) -> Graph:
     near = np.zeros((instance.size, instance.size), np.bool_)
     for group in instance.constraints:
         assert isinstance(group, Conflict)
         near[group.pairs[:, 0], group.pairs[:, 1]] = near[group.pairs[:, 1], group.pairs[:, 0]] = True
-    return near
+    return Graph(near, _may_enter(instance))
 
 
 def without_conflicts(near: Bools, chosen: Bools) -> Bools:
@@ -106,84 +88,12 @@ def without_conflicts(near: Bools, chosen: Bools) -> Bools:
     return chosen
 
 
-class Walker:
-    """A set of one instance and the weights of its pairs."""
-
-    def __init__(self, near: Bools, may_enter: Bools, chosen: Bools, since: Ints):
-        """`since`, below 0 and all different, says in which order variables begin."""
-        self.weights = near * np.int64(ONE)
-        self.members = np.zeros(len(near), np.intp)
-        self.count = int(chosen.sum())
-        self.members[: self.count] = np.flatnonzero(chosen)
-        self.key = np.where(chosen, -since, since) + self.weights[chosen].sum(0)
-        self.key[chosen | ~may_enter] += OUT
-        self.best, self.now, self.last, self.done = self.members[: self.count].copy(), 0, -1, False
-
-    def take(self, steps: int) -> None:
-        for _ in range(steps):
-            if self.done:
-                return
-            self.now += 1
-            if not self._enter():
-                continue
-            keys = self.key[self.members[: self.count - 1]]  # who has just come stays
-            worst = int(keys.argmax()) if len(keys) else -1
-            if worst < 0 or keys[worst] <= TORN:
-                self.last = -1
-                self._keep()
-            elif self.count > len(self.best) + 1:
-                self._leave(worst, (int(keys[worst]) - OUT + HALF) >> BITS)
-
-    def _enter(self) -> bool:
-        """Bring in whose conflicts weigh least, but not who has just left."""
-        key, last = self.key, self.last
-        if last >= 0:
-            key[last] += OUT
-        coming = int(key.argmin())
-        if last >= 0:
-            key[last] -= OUT
-        if coming == last or key[coming] >= OUT - HALF:  # there is nobody else
-            self.last, self.done = -1, last < 0
-            return False
-        load = (int(key[coming]) + HALF) >> BITS
-        key[coming] = OUT + load * ONE - self.now
-        key += self.weights[coming]
-        self.members[self.count] = coming
-        self.count += 1
-        return True
-
-    def _leave(self, place: int, load: int) -> None:
-        """Take out a member."""
-        key, members = self.key, self.members
-        self.last = leaving = int(members[place])
-        self.count -= 1
-        members[place] = members[self.count]
-        key[leaving] = load * ONE + self.now
-        key -= self.weights[leaving]
-        inside = members[: self.count]
-        torn = inside[key[inside] > TORN]
-        if not len(torn):
-            self._keep()
-        elif self.now % EVERY == 0:
-            self._make_heavier(torn)
-
-    def _make_heavier(self, torn: Indices) -> None:
-        """The conflicts among these members."""
-        among = torn[:, None], torn
-        weights = self.weights[among]
-        more = ((weights > 0) & (weights < HEAVIEST * ONE)) * ONE
-        self.weights[among] = weights + more
-        self.key[torn] += more.sum(0)
-
-    def _keep(self) -> None:
-        """There are no conflicts."""
-        if self.count > len(self.best):
-            self.best = self.members[: self.count].copy()
-
-    def best_set(self) -> Ints:
-        values = np.zeros(len(self.key), np.int64)
-        values[self.best] = 1
-        return values
+def _starts(graph: Graph, given: Bools, chains: int) -> Bools:
+    """The largest sets in the states (C, N) of an instance first, then empty ones; (chains, n)."""
+    sets = [without_conflicts(graph.near, state[: graph.size] & graph.may_enter) for state in given]
+    order = sorted(range(len(sets)), key=lambda chain: -sets[chain].sum())[:chains]
+    empty = [np.zeros(graph.size, np.bool_)] * (chains - len(order))
+    return np.array([sets[chain] for chain in order] + empty).reshape(chains, graph.size)
 
 
 class Swaps:
@@ -199,35 +109,19 @@ class Swaps:
         chains = walkers(len(values), variables, kind)
         if all_the_time and kind == "cuda":  # few instances do not fill a GPU
             chains = max(chains, min(SIDE_BY_SIDE, MOST_WEIGHTS[kind] // variables**2) // size)
-        self.near = [neighbours(one) for one in instances]
-        self.may_enter = [_may_enter(one) for one in instances]
-        chosen = [self._starts(place, given[:, place], chains) for place in range(size)]
+        self.graphs = [graph_of(one) for one in instances]
+        starts = [_starts(graph, given[:, place], chains) for place, graph in enumerate(self.graphs)]
         self.steps = MOST_STEPS if all_the_time else min(STEPS[kind] * self.variables, MOST_STEPS)
         self.walkers: Walkers | KernelWalkers
         if kind == "cuda":
             from blogdit.swap_kernel import KernelWalkers
 
-            self.walkers = KernelWalkers(self, chosen)
+            self.walkers = KernelWalkers(self.graphs, starts, self.variables, self.device)
             waves = -(-size * chains // SIDE_BY_SIDE)
             self.stretch = max(LAUNCH // max(self.variables, 1024) // waves, 1)
         else:
-            self.walkers = Walkers(self, chosen)
+            self.walkers = Walkers(self.graphs, starts, self.variables)
             self.stretch = max(GLANCE // (size * chains), 1)
-
-    def _starts(self, place: int, given: Bools, chains: int) -> Bools:
-        """The largest sets in the states (C, N) of an instance first, then empty ones; (chains, n)."""
-        near, may_enter = self.near[place], self.may_enter[place]
-        sets = [without_conflicts(near, state[: len(near)] & may_enter) for state in given]
-        order = sorted(range(len(sets)), key=lambda chain: -sets[chain].sum())[:chains]
-        empty = [np.zeros(len(near), np.bool_)] * (chains - len(order))
-        return np.array([sets[chain] for chain in order] + empty).reshape(chains, len(near))
-
-    def since(self, place: int, chain: int) -> Ints:
-        """An order of the variables of an instance, another one for each of its walkers."""
-        size = len(self.near[place])
-        number = torch.arange(size, dtype=torch.int32) * 0x5BD1E995 + wrap(chain * 0x3C6EF372)
-        ranks: Ints = mix(number).argsort(stable=True).argsort().numpy() - size
-        return ranks
 
     def run(self, deadline: float, may_end: Stop) -> None:
         """All steps, unless the time is over."""
@@ -247,16 +141,13 @@ class Swaps:
 
 
 class Walkers:
-    """All of them, on a CPU; `chosen` has their starts, for each instance (C, n)."""
+    """All of them, on a CPU; `starts` are their sets, for each graph (C, n)."""
 
-    def __init__(self, swaps: Swaps, chosen: Sequence[Bools]):
-        self.variables = swaps.variables
+    def __init__(self, graphs: Sequence[Graph], starts: Sequence[Bools], variables: int):
+        self.variables = variables
         self.of = [
-            [
-                Walker(swaps.near[place], swaps.may_enter[place], start, swaps.since(place, chain))
-                for chain, start in enumerate(starts)
-            ]
-            for place, starts in enumerate(chosen)
+            [Walker(graph, chosen, begin(graph.size, number)) for number, chosen in enumerate(sets)]
+            for graph, sets in zip(graphs, starts, strict=True)
         ]
 
     def take(self, steps: int) -> None:

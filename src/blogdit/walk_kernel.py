@@ -7,23 +7,19 @@ before they change what all have read, and before they read what others have cha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import triton
 import triton.language as tl
 
-from blogdit import flips
+from blogdit import terms
 from blogdit.kernels import mix
-
-if TYPE_CHECKING:
-    from blogdit.walk import Walk
+from blogdit.rows import Rows
 
 CELLS = 2048  # (variable, value) pairs that a program looks at in one go
 NEIGHBOURS = 64
 WARPS = 8
-NEVER: tl.constexpr = tl.constexpr(flips.NEVER)
-CLOSED: tl.constexpr = tl.constexpr(flips.CLOSED[0])
-OF: tl.constexpr = tl.constexpr(flips.CLOSED[1])
+NEVER: tl.constexpr = tl.constexpr(terms.NEVER)
+CLOSED: tl.constexpr = tl.constexpr(terms.CLOSED[0])
+OF: tl.constexpr = tl.constexpr(terms.CLOSED[1])
 
 
 @triton.jit
@@ -137,15 +133,15 @@ def _walk_kernel(
     tl.store(when_ptr + row, when)
 
 
-def take_moves(walk: Walk, moves: int, repairs: bool = False) -> None:
+def take_moves(rows: Rows, moves: int, repairs: bool = False) -> None:
     """As `moves` calls of walk.move(), or moves of a Repair."""
-    values = triton.next_power_of_2(walk.width)
-    tile = min(triton.next_power_of_2(walk.variables), max(1, CELLS // values))
-    _walk_kernel[(len(walk.x),)](
-        *walk.terms,
-        walk.x, walk.rest, walk.costs, walk.best_x, walk.energy, walk.best, walk.when,
-        walk.salt, walk.nudge, walk.pause,
-        walk.taken, moves, walk.variables, walk.size, walk.terms.other.shape[2],
-        width=walk.width, values=values, tile=tile, neighbours=NEIGHBOURS, repairs=repairs, num_warps=WARPS,
+    values = triton.next_power_of_2(rows.width)
+    tile = min(triton.next_power_of_2(rows.variables), max(1, CELLS // values))
+    _walk_kernel[(len(rows.x),)](
+        *rows.terms,
+        rows.x, rows.rest, rows.costs, rows.best_x, rows.energy, rows.best, rows.when,
+        rows.salt, rows.nudge, rows.pause,
+        rows.taken, moves, rows.variables, rows.size, rows.terms.other.shape[2],
+        width=rows.width, values=values, tile=tile, neighbours=NEIGHBOURS, repairs=repairs, num_warps=WARPS,
     )  # fmt: skip
-    walk.taken += moves
+    rows.taken += moves

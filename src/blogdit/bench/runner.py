@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 from blogdit import datasets
 from blogdit.baselines import Budget, System
+from blogdit.bench.options import Options, Tell
 from blogdit.bench.own import Blogdit, Models, make
 from blogdit.bench.records import TABLE, Record, RecordFile, device_name
 from blogdit.bench.suites import SUITES, Case, Entrant, Suite
@@ -21,31 +22,6 @@ from blogdit.runtime import commit, resolve_device
 
 TOGETHER = {"cpu": 16, "cuda": 4096}  # instances of one call to a system that solves them at the same time
 LARGE = 500  # variables: of such instances a GPU gets 128 a call, so that an interrupted run loses minutes at most
-Tell = Callable[[str, "Work | None"], None]  # a message, and how far the suite is
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to run a suite. What is None comes from the suite's protocol."""
-
-    data: Path | None = None
-    systems: tuple[str, ...] | None = None
-    cases: tuple[str, ...] | None = None
-    limit: int | None = None
-    seconds: float | None = None
-    steps: int | None = None
-    device: str = "cpu"
-    workers: int = 1
-    jobs: int = 1  # calls at the same time, of systems that do not slow each other down
-    seed: int = 0
-    quick: bool = False
-
-    def case(self, case: Case) -> Case:
-        """The case with what was asked for; seconds alone turn a protocol of steps into one of time."""
-        if self.seconds is not None or self.steps is not None:
-            case = replace(case, seconds=self.seconds or case.seconds, steps=self.steps)
-        counts = [n for n in (case.count, self.limit) if n is not None]
-        return replace(case, count=min(counts, default=None))
 
 
 @dataclass

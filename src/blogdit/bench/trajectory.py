@@ -20,9 +20,9 @@ from blogdit.baselines import Budget, system
 from blogdit.baselines.base import Clock
 from blogdit.baselines.qubo import qubo
 from blogdit.baselines.rlsa import anneal, settings_for
+from blogdit.bench.options import Options, Tell
 from blogdit.bench.own import VARIANTS, Blogdit, Models, make
 from blogdit.bench.records import Record, RecordFile, device_name
-from blogdit.bench.runner import Options, Tell
 from blogdit.bench.suites import Case, Entrant, Suite
 from blogdit.constraints import IntArray
 from blogdit.csp import Instance

@@ -12,7 +12,7 @@ import typer
 from blogdit.commands.options import Device, Seed
 
 if TYPE_CHECKING:
-    from blogdit.bench.runner import Work
+    from blogdit.bench.options import Progress
 
 EVERY = 5.0  # seconds between two lines of progress
 
@@ -45,8 +45,9 @@ def bench(
       blogdit bench sudoku --data DIR --device cuda --out results/sudoku
       blogdit bench coloring --systems cp-sat --jobs 8 --workers 1 --out results/coloring
     """
+    from blogdit.bench.options import Options
     from blogdit.bench.own import named_models
-    from blogdit.bench.runner import Options, find_suite, run_suite
+    from blogdit.bench.runner import find_suite, run_suite
     from blogdit.bench.suites import SUITES
     from blogdit.generation import cores
 
@@ -84,7 +85,7 @@ class Told:
     def __init__(self) -> None:
         self.last = float("-inf")
 
-    def __call__(self, message: str, work: Work | None) -> None:
+    def __call__(self, message: str, work: Progress | None) -> None:
         now = time.monotonic()
         if work is None:
             print(message, file=sys.stderr)

@@ -1,0 +1,46 @@
+"""How a suite is run, and whom it tells how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from blogdit.bench.suites import Case
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run a suite. What is None comes from the suite's protocol."""
+
+    data: Path | None = None
+    systems: tuple[str, ...] | None = None
+    cases: tuple[str, ...] | None = None
+    limit: int | None = None
+    seconds: float | None = None
+    steps: int | None = None
+    device: str = "cpu"
+    workers: int = 1
+    jobs: int = 1  # calls at the same time, of systems that do not slow each other down
+    seed: int = 0
+    quick: bool = False
+
+    def case(self, case: Case) -> Case:
+        """The case with what was asked for; seconds alone turn a protocol of steps into one of time."""
+        if self.seconds is not None or self.steps is not None:
+            case = replace(case, seconds=self.seconds or case.seconds, steps=self.steps)
+        counts = [n for n in (case.count, self.limit) if n is not None]
+        return replace(case, count=min(counts, default=None))
+
+
+class Progress(Protocol):
+    """Instances, and seconds that are left."""
+
+    total: int
+    done: int
+
+    def time_left(self) -> float: ...
+
+
+Tell = Callable[[str, Progress | None], None]  # a message, and how far the suite is
