@@ -64,9 +64,9 @@ def puzzles():
 @pytest.fixture
 def clock(monkeypatch):
     """Time that passes only while a network works or a walk moves: `tick` seconds a step."""
+    from blogdit.search.walk import Walk
     from blogdit.solver import Solver
     from blogdit.solving import SolveOptions
-    from blogdit.walk import Walk
     from helpers import random_model
 
     class Clock:

@@ -10,10 +10,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.completion import FIRST, TreeSearch, can_complete, complete
 from blogdit.constraints import AllDifferent, Linear, NotEqual
 from blogdit.csp import Instance, Objective
 from blogdit.problems import coloring, generate, maxcut
+from blogdit.search.completion import FIRST, TreeSearch, can_complete, complete
 from blogdit.solver import Solver
 from blogdit.solving import SolveOptions
 from helpers import KINDS, assignments, instances, random_model

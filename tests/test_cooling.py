@@ -10,14 +10,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit import cooling
 from blogdit.constraints import Conflict
-from blogdit.cooling import COLD, HOT, LAST, WARM, Cooling, steps_of
 from blogdit.csp import Instance, Objective
-from blogdit.landscape import FINE, LEVELS, landscapes, levels
 from blogdit.noise import mix, wrap
 from blogdit.problems import generate, maxcut
-from blogdit.walk import Walk, can_walk
+from blogdit.search import cooling
+from blogdit.search.cooling import COLD, HOT, LAST, WARM, Cooling, steps_of
+from blogdit.search.landscape import FINE, LEVELS, landscapes, levels
+from blogdit.search.walk import Walk, can_walk
 from helpers import instances
 from test_walk import starts
 
@@ -102,7 +102,7 @@ def test_every_flip_is_metropolis(count, sweeps):
 @pytest.mark.parametrize("widest", [32, 512])
 def test_the_kernel_comes_to_the_same_states(widest, monkeypatch):
     """On a GPU, else in the interpreter; tiles that do and do not hold a colour, and launches of a few sweeps."""
-    kernel = pytest.importorskip("blogdit.cooling_kernel")
+    kernel = pytest.importorskip("blogdit.search.cooling_kernel")
     monkeypatch.setattr(kernel, "WIDEST", widest)
     monkeypatch.setattr(kernel, "LAUNCH", 300)
     chosen = [*problems(), *generate("maxcut", 1, seed=5, vertices=60, p_min=0.1, p_max=0.1)]

@@ -41,32 +41,13 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 METHOD = {"network", "batch", "blocks", "chain", "checkpoint", "denoiser", "energy", "noise"}
 MAY_IMPORT |= {
-    "polish": CORE,
-    "terms": {*CORE, "polish"},
-    "rows": {*CORE, "noise", "polish", "terms"},
-    "flips": {"noise", "rows", "terms"},
-    "walk_kernel": {"kernels", "rows", "terms"},
-    "flip_kernel": {"kernels", "rows", "terms", "walk_kernel"},
-    "walk": {*CORE, "flip_kernel", "flips", "noise", "polish", "rows", "runtime", "terms", "walk_kernel"},
-    "repair": {*CORE, "noise", "polish", "runtime", "terms", "walk", "walk_kernel"},
-    "propagation": CORE,
-    "completion": {*CORE, "polish", "propagation"},
-    "landscape": {"rows", "terms"},
-    "cooling_kernel": {"kernels", "landscape"},
-    "cooling": {*CORE, "cooling_kernel", "landscape", "noise", "rows", "runtime", "terms"},
-    "swap_walker": {"noise"},
-    "swap_kernel": {"swap_walker"},
-    "swaps": {*CORE, "runtime", "swap_kernel", "swap_walker", "walk"},
-    "search": {*CORE, "cooling", "noise", "swaps", "terms", "walk"},
+    "search": {*CORE, "kernels", "noise", "runtime"},
     "recording": set(),
     "inference": {"chain", "denoiser", "fused", "network", "runtime"},
-    "crew": {*CORE, *METHOD, "completion", "relations", "repair", "walk"},
+    "crew": {*CORE, *METHOD, "relations", "search"},
     "solving": {*CORE, "blocks", "result"},
     "stepping": {*METHOD, "crew", "recording", "solving"},
-    "ending": {
-        *(*CORE, "blocks", "completion", "crew", "polish", "repair"),
-        *("result", "runtime", "search", "solving", "terms"),
-    },
+    "ending": {*CORE, "blocks", "crew", "result", "runtime", "search", "solving"},
     "solver": {*CORE, *METHOD, "crew", "ending", "inference", "result", "solving", "stepping"},
     "streams": {*CORE, "formats", "solver", "solving"},
     "recipe": {*METHOD, "problems"},
@@ -77,6 +58,27 @@ MAY_IMPORT |= {
     "training": {*CORE, *METHOD, "generation", "loss", "recipe", "recording", "runlog", "runtime", "validation"},
 }
 MAY_IMPORT["api"] = set(MAY_IMPORT) - {"baselines"}
+# Within `search`: terms of pairs, rows of chains, what moves them; kernels are imported by whom they replace.
+WITHIN_SEARCH = {
+    "__init__": set(),
+    "polish": set(),
+    "propagation": set(),
+    "completion": {"polish", "propagation"},
+    "terms": {"polish"},
+    "rows": {"polish", "terms"},
+    "flips": {"rows", "terms"},
+    "walk_kernel": {"rows", "terms"},
+    "flip_kernel": {"rows", "terms", "walk_kernel"},
+    "walk": {"flip_kernel", "flips", "polish", "rows", "terms", "walk_kernel"},
+    "repair": {"polish", "terms", "walk", "walk_kernel"},
+    "landscape": {"rows", "terms"},
+    "cooling_kernel": {"landscape"},
+    "cooling": {"cooling_kernel", "landscape", "rows", "terms"},
+    "swap_walker": set(),
+    "swap_kernel": {"swap_walker"},
+    "swaps": {"swap_kernel", "swap_walker", "walk"},
+    "population": {"cooling", "swaps", "terms", "walk"},
+}
 # The edge of the program may import everything.
 EDGE = {"__init__", "__main__", "cli", "commands", "integrations", "bench", "plots", "web"}
 
@@ -89,8 +91,8 @@ def modules() -> dict[str, list[Path]]:
     return found
 
 
-def imported(path: Path) -> set[str]:
-    """The top-level modules of blogdit that a file imports anywhere, but not those only its annotations need."""
+def imported(path: Path, package: str = "blogdit") -> set[str]:
+    """The modules of a package that a file imports anywhere, but not those only its annotations need."""
     found: set[str] = set()
     todo: list[ast.AST] = [ast.parse(path.read_text())]
     while todo:
@@ -102,7 +104,7 @@ def imported(path: Path) -> set[str]:
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             names = [f"{node.module}.{name}" for name in names]
-        found |= {name.split(".")[1] for name in names if name.startswith("blogdit.")}
+        found |= {name.removeprefix(f"{package}.").split(".")[0] for name in names if name.startswith(f"{package}.")}
     return found
 
 
@@ -111,6 +113,14 @@ def test_imports_follow_the_table(module):
     assert module in MAY_IMPORT, "a new module needs a row in the table"
     for path in modules()[module]:
         extra = imported(path) - MAY_IMPORT[module] - {"errors", module, "__version__"}
+        assert not extra, f"{path.relative_to(SOURCE)} imports {', '.join(sorted(extra))}"
+
+
+def test_imports_within_the_search_follow_the_table():
+    files = {path.stem: path for path in modules()["search"]}
+    assert set(files) == set(WITHIN_SEARCH)
+    for name, path in files.items():
+        extra = imported(path, "blogdit.search") - WITHIN_SEARCH[name]
         assert not extra, f"{path.relative_to(SOURCE)} imports {', '.join(sorted(extra))}"
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from blogdit.constraints import AllDifferent, NotEqual
 from blogdit.csp import Instance, Objective
-from blogdit.polish import Pairs, _Descent, can_polish, polish
 from blogdit.problems import generate, maxcut, mis
 from blogdit.problems.graphs import random_graph
+from blogdit.search.polish import Pairs, _Descent, can_polish, polish
 from helpers import instances
 
 

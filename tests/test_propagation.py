@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from blogdit.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Table
 from blogdit.csp import Instance
-from blogdit.propagation import Propagation
+from blogdit.search.propagation import Propagation
 from helpers import KINDS, assignments, instances
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from blogdit import search as module
 from blogdit.csp import Instance, Objective
 from blogdit.problems import generate, maxcut, mis
 from blogdit.problems.graphs import random_graph
-from blogdit.search import Population, search
+from blogdit.search import population as module
+from blogdit.search.population import Population, search
 from test_walk import DEVICE, starts
 
 
@@ -147,7 +147,7 @@ def test_large_cuts_are_annealed(monkeypatch):
     first = starts(chosen, 4, 300)
     found = search(chosen, first, 2)
     annealed = chosen[0].verify(found[0].cpu().numpy()).objective
-    monkeypatch.setattr("blogdit.search.can_cool", lambda *facts: False)
+    monkeypatch.setattr("blogdit.search.population.can_cool", lambda *facts: False)
     monkeypatch.setitem(module.ROUNDS, "cuda", 1)
     assert annealed > chosen[0].verify(search(chosen, first, 2)[0].cpu().numpy()).objective
 

@@ -21,15 +21,15 @@ from blogdit.batch import Batch, collate, same_structure
 from blogdit.blocks import Selector, SelectorName, decode
 from blogdit.chain import prior
 from blogdit.checkpoint import Model
-from blogdit.completion import can_complete
 from blogdit.constraints import Scopes
 from blogdit.csp import Instance
 from blogdit.denoiser import CodeBank
 from blogdit.network import Context
 from blogdit.noise import StreamNoise
 from blogdit.relations import count_pairs
-from blogdit.repair import can_repair
-from blogdit.walk import can_walk
+from blogdit.search.completion import can_complete
+from blogdit.search.repair import can_repair
+from blogdit.search.walk import can_walk
 
 TOLERANCE = 1e-6  # energies closer than this are equal: sums of real weights depend on the order of addition
 TOKEN = 32  # pairs that take a step as long as a variable does

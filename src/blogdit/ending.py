@@ -12,17 +12,17 @@ import torch
 from torch import Tensor
 
 from blogdit.blocks import decode
-from blogdit.completion import complete
 from blogdit.constraints import IntArray
 from blogdit.crew import TOLERANCE, Crew, Job
 from blogdit.csp import Instance
-from blogdit.polish import can_polish, polish
-from blogdit.repair import repair
 from blogdit.result import Result
 from blogdit.runtime import runs_kernels
-from blogdit.search import search
+from blogdit.search.completion import complete
+from blogdit.search.polish import can_polish, polish
+from blogdit.search.population import search
+from blogdit.search.repair import repair
+from blogdit.search.terms import table_size
 from blogdit.solving import SolveOptions
-from blogdit.terms import table_size
 
 SEARCH_SHARE = 0.5  # of a time limit, for the search after the last step
 WALK_SHARE = 0.9  # of what the search has; the rest is for descent

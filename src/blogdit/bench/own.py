@@ -22,8 +22,8 @@ from blogdit.crew import Crew, Job, Shape, shape_of
 from blogdit.csp import Instance
 from blogdit.errors import InputError
 from blogdit.inference import fastest
-from blogdit.repair import repair
 from blogdit.result import Result
+from blogdit.search.repair import repair
 from blogdit.solver import Solver
 from blogdit.stepping import Stepped
 

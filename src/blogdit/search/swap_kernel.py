@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from blogdit.swap_walker import EVERY, HEAVIEST, Bools, Graph, begin
+from blogdit.search.swap_walker import EVERY, HEAVIEST, Bools, Graph, begin
 
 # A key of 63 bits: load, the step of the last change (from -4096 on), the variable.
 INDEX = tl.constexpr(12)

@@ -12,9 +12,9 @@ import triton
 import triton.language as tl
 
 from blogdit.kernels import mix
-from blogdit.rows import Rows
-from blogdit.terms import pulls
-from blogdit.walk_kernel import NEVER, order_of
+from blogdit.search.rows import Rows
+from blogdit.search.terms import pulls
+from blogdit.search.walk_kernel import NEVER, order_of
 
 MOST_VARIABLES = 4096
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from blogdit import terms
 from blogdit.kernels import mix
-from blogdit.rows import Rows
+from blogdit.search import terms
+from blogdit.search.rows import Rows
 
 CELLS = 2048  # (variable, value) pairs that a program looks at in one go
 NEIGHBOURS = 64

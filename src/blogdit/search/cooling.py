@@ -20,14 +20,14 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from blogdit.csp import Instance
-from blogdit.landscape import FINE, LEVELS, Int64, Landscape, landscapes, levels
 from blogdit.noise import wrap
-from blogdit.rows import Rows
 from blogdit.runtime import runs_kernels
-from blogdit.terms import Int32
+from blogdit.search.landscape import FINE, LEVELS, Int64, Landscape, landscapes, levels
+from blogdit.search.rows import Rows
+from blogdit.search.terms import Int32
 
 if TYPE_CHECKING:
-    from blogdit.cooling_kernel import Plan
+    from blogdit.search.cooling_kernel import Plan
 
 HOT, WARM, COLD = 0.35, 0.2, 0.044  # temperatures, in units of what neighbours at random do to a variable
 TEMPERATURES = 256  # at most so many different ones
@@ -61,7 +61,7 @@ class Cooling:
         self.plan: Plan | None = None
         self.parts: list[Part] = []
         if runs_kernels(walk.x.device):
-            from blogdit.cooling_kernel import Plan
+            from blogdit.search.cooling_kernel import Plan
 
             self.plan = Plan(made, walk.x.device)
         else:

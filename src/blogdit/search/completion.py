@@ -21,8 +21,8 @@ from torch import Tensor
 
 from blogdit.constraints import Conflict, IntArray, NotEqual, Scopes, Table
 from blogdit.csp import Instance
-from blogdit.polish import pairs_only
-from blogdit.propagation import RULES, Propagation, bit
+from blogdit.search.polish import pairs_only
+from blogdit.search.propagation import RULES, Propagation, bit
 
 FIRST, GROWTH = 50, 1.5  # contradictions before it begins again, and how their number grows
 MOST_VARIABLES, LARGEST = 1 << 12, 1 << 17  # the latter of (variable, value) pairs and entries of constraints

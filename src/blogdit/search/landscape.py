@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from blogdit.rows import Rows
-from blogdit.terms import NEVER, Couplings
+from blogdit.search.rows import Rows
+from blogdit.search.terms import NEVER, Couplings
 
 LEVELS, FINE = 4096, 256  # values of an exponential variable, in steps of 1 / FINE
 

@@ -15,9 +15,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from blogdit import landscape
 from blogdit.kernels import mix
-from blogdit.landscape import Landscape, levels
+from blogdit.search import landscape
+from blogdit.search.landscape import Landscape, levels
 
 WIDEST = 512  # variables of a tile
 SLOTS = 32  # neighbours that a thread asks for at a time

@@ -17,12 +17,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from blogdit.cooling import Cooling, can_cool
 from blogdit.csp import Instance
 from blogdit.noise import mix, wrap
-from blogdit.swaps import Stop, Swaps, can_swap, kind_of, together
-from blogdit.terms import NEVER, table_size
-from blogdit.walk import SIDE_BY_SIDE, Walk
+from blogdit.search.cooling import Cooling, can_cool
+from blogdit.search.swaps import Stop, Swaps, can_swap, kind_of, together
+from blogdit.search.terms import NEVER, table_size
+from blogdit.search.walk import SIDE_BY_SIDE, Walk
 
 ROUNDS = {"cpu": 1, "cuda": 8}  # unless they may take all the time
 ROUND = 128  # moves for each variable in a round

@@ -17,15 +17,15 @@ import torch
 from torch import Tensor
 
 from blogdit.csp import Instance
-from blogdit.flips import Flips
 from blogdit.noise import mix, wrap
-from blogdit.polish import can_polish
-from blogdit.rows import Rows
 from blogdit.runtime import runs_kernels
-from blogdit.terms import NEVER, table_size
+from blogdit.search.flips import Flips
+from blogdit.search.polish import can_polish
+from blogdit.search.rows import Rows
+from blogdit.search.terms import NEVER, table_size
 
 if TYPE_CHECKING:
-    from blogdit.flip_kernel import RegisterFlips
+    from blogdit.search.flip_kernel import RegisterFlips
 
 LARGEST = 1 << 24  # entries of the table of neighbours of an instance that walks
 # Between looks at the clock: moves, or with the kernel (variable, value) pairs looked at, hundredths of a second.
@@ -85,7 +85,7 @@ class Walk(Rows):
             self.drive = one - zero
             return partial(self.flips.take_moves, self)
         if on_gpu:
-            from blogdit.walk_kernel import take_moves
+            from blogdit.search.walk_kernel import take_moves
 
             return partial(take_moves, self)
         return None
@@ -95,7 +95,7 @@ class Walk(Rows):
         if self.width != 2:
             return None
         if on_gpu:
-            from blogdit import flip_kernel
+            from blogdit.search import flip_kernel
 
             return flip_kernel.RegisterFlips(self) if self.variables <= flip_kernel.MOST_VARIABLES else None
         return None if self.x.is_cuda else Flips(self)

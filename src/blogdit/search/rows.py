@@ -13,8 +13,8 @@ from torch import Tensor
 
 from blogdit.csp import Instance
 from blogdit.noise import wrap
-from blogdit.polish import Pairs
-from blogdit.terms import Couplings, costs_alone, couplings, nudge_of, scale_of, terms_of
+from blogdit.search.polish import Pairs
+from blogdit.search.terms import Couplings, costs_alone, couplings, nudge_of, scale_of, terms_of
 
 AT_ONCE = {"cpu": 1 << 18, "cuda": 1 << 24}  # entries of the table of neighbours, looked up for several chains
 

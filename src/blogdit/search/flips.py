@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from blogdit.noise import mix, wrap
-from blogdit.rows import Rows
-from blogdit.terms import NEVER
+from blogdit.search.rows import Rows
+from blogdit.search.terms import NEVER
 
 
 class Flips:

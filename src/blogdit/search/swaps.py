@@ -16,11 +16,11 @@ from torch import Tensor
 from blogdit.constraints import Conflict
 from blogdit.csp import Instance
 from blogdit.runtime import runs_kernels
-from blogdit.swap_walker import Bools, Graph, Walker, begin
-from blogdit.walk import SIDE_BY_SIDE
+from blogdit.search.swap_walker import Bools, Graph, Walker, begin
+from blogdit.search.walk import SIDE_BY_SIDE
 
 if TYPE_CHECKING:
-    from blogdit.swap_kernel import KernelWalkers
+    from blogdit.search.swap_kernel import KernelWalkers
 
 MOST_VARIABLES = {"cpu": 2048, "cuda": 4096}  # a walker has a weight for every two of them
 MOST_WEIGHTS = {"cpu": 1 << 25, "cuda": 1 << 30}  # of all walkers that are on the device at a time
@@ -114,7 +114,7 @@ class Swaps:
         self.steps = MOST_STEPS if all_the_time else min(STEPS[kind] * self.variables, MOST_STEPS)
         self.walkers: Walkers | KernelWalkers
         if kind == "cuda":
-            from blogdit.swap_kernel import KernelWalkers
+            from blogdit.search.swap_kernel import KernelWalkers
 
             self.walkers = KernelWalkers(self.graphs, starts, self.variables, self.device)
             waves = -(-size * chains // SIDE_BY_SIDE)

@@ -20,10 +20,10 @@ from torch import Tensor
 
 from blogdit.csp import Instance
 from blogdit.noise import mix, wrap
-from blogdit.polish import pairs_only
 from blogdit.runtime import runs_kernels
-from blogdit.terms import CLOSED, NEVER, table_size
-from blogdit.walk import GLANCE, LARGEST, Walk
+from blogdit.search.polish import pairs_only
+from blogdit.search.terms import CLOSED, NEVER, table_size
+from blogdit.search.walk import GLANCE, LARGEST, Walk
 
 ROUND = {"cpu": 64, "cuda": 1024}  # moves for each variable, unless they may take all the time; but at most
 MOST_MOVES = {"cpu": 20_000, "cuda": 1 << 30}  # so many, and
@@ -111,7 +111,7 @@ class Repair(Walk):
 
     def _kernel(self) -> Callable[[int], None]:
         if runs_kernels(self.x.device):
-            from blogdit.walk_kernel import take_moves
+            from blogdit.search.walk_kernel import take_moves
 
             return partial(take_moves, self, repairs=True)
         return self._take_moves

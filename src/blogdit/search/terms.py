@@ -20,7 +20,7 @@ from torch import Tensor
 
 from blogdit.constraints import Conflict, FloatArray, NotEqual
 from blogdit.csp import Instance
-from blogdit.polish import Pairs
+from blogdit.search.polish import Pairs
 
 NEVER = 1 << 30  # what a value costs that a variable cannot take
 MOST = 1 << 28  # units that all terms of a variable may add up to
