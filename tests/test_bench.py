@@ -12,13 +12,14 @@ import pytest
 from bench_cases import LIVE, TINY, silent
 from blogdit import datasets
 from blogdit.baselines import Budget, System, systems
-from blogdit.bench import runner
+from blogdit.bench import own, runner
 from blogdit.bench.options import Options
 from blogdit.bench.records import COLUMNS, read_records
 from blogdit.bench.runner import run_suite
 from blogdit.bench.suites import SUITES, Case, Entrant
 from blogdit.cli import run
 from blogdit.csp import Instance
+from blogdit.errors import InputError
 from blogdit.problems import generate
 from blogdit.result import Result
 
@@ -204,3 +205,30 @@ def test_the_command_refuses_what_it_does_not_know(tmp_path, capsys, monkeypatch
     assert lines[0].startswith("blogdit: unknown suite 'nothing'; expected quick or one of sudoku")
     assert lines[1] == "blogdit: mis has no case 'RB-tiny'; expected some of RB-small, RB-large"
     assert lines[2].startswith("blogdit: sudoku/satnet-test.csv.xz is needed")
+
+
+def test_weights_are_told_apart_by_content_and_must_fit(tmp_path):
+    """All training runs call their files best.safetensors; a model that nobody would run is a mistake."""
+    first, second = tmp_path / "a" / "best.safetensors", tmp_path / "b" / "best.safetensors"
+    for path, name in ((first, "mis"), (second, "mis-brief")):
+        path.parent.mkdir()
+        folder = own.VARIANT_WEIGHTS if "-" in name else own.WEIGHTS
+        path.write_bytes((folder / f"{name}.safetensors").read_bytes())
+    suite, options = SUITES["mis"], Options(limit=1, systems=("mine",), steps=1, quick=True)
+    records = run_suite(suite, tmp_path / "out", options, {("mine", "mis"): first}, silent)
+    assert [(record["system"], record["searches"]) for record in records] == [("mine", True)]
+    assert records[0]["weights"].startswith("best.safetensors ")
+    with pytest.raises(InputError, match="holds records with another models"):
+        run_suite(suite, tmp_path / "out", options, {("mine", "mis"): second}, silent)
+    wrong = {("blogdit", "sudoku"): own.WEIGHTS / "sudoku.safetensors"}
+    with pytest.raises(InputError, match="is a model for sudoku; expected one for mis"):
+        run_suite(suite, tmp_path / "other", Options(limit=1, systems=("greedy",)), wrong, silent)
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_run_goes_on_with_more_instances(tmp_path):
+    suite = SUITES["mis"]
+    few = run_suite(suite, tmp_path, Options(limit=2, systems=("greedy",), quick=True), {}, silent)
+    more = run_suite(suite, tmp_path, Options(limit=4, systems=("greedy",), quick=True), {}, silent)
+    assert more[:2] == few
+    assert len(more) == 4

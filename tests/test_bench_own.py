@@ -82,6 +82,18 @@ def test_models_are_named_by_system(tmp_path):
         make("nothing", {})
 
 
+def test_a_model_may_be_a_row_of_its_own():
+    models = named_models([f"mine={own.bundled_models()['mis']}"])
+    mine = make("mine", models)
+    assert isinstance(mine, Blogdit)
+    assert list(mine.weights) == ["mis"]
+    assert mine.searches
+    assert not make("blogdit-last-step", {}).searches
+    many = generate("mis", 1, seed=1)
+    assert mine.provenance(many[0]).startswith("mis.safetensors ")
+    assert mine.solve_many(many, Budget(steps=1))[0].verdict.satisfied
+
+
 BACKBONE = ("layers", "dim", "heads", "head_dim", "values", "relation")
 DIFFERENCES = {  # of the recipe that a variant was trained with
     "blogdit-brief": {},

@@ -66,11 +66,27 @@ def test_records_survive_a_kill_in_the_middle_of_a_line(tmp_path):
 
 def test_records_of_other_settings_are_refused(tmp_path):
     RecordFile(tmp_path, {"seed": 0, "limit": 3}).append(BY_HAND[:1])
-    with pytest.raises(InputError, match="holds records with another seed; expected the same, or another --out"):
+    with pytest.raises(InputError, match=r"holds records with another seed \(0, not 1\); expected the same"):
         RecordFile(tmp_path, {"seed": 1, "limit": 3})
     (tmp_path / "records.jsonl").write_text("{}\nnonsense\n{}\n")
     with pytest.raises(InputError, match=r"records.jsonl:2: not a record"):
         RecordFile(tmp_path, {"seed": 0, "limit": 3})
+
+
+def test_a_folder_is_made_when_there_is_something_to_keep(tmp_path):
+    file = RecordFile(tmp_path / "new", {"seed": 0})
+    file.write_csv()
+    assert not (tmp_path / "new").exists()
+    file.append(BY_HAND[:1])
+    assert (tmp_path / "new" / "settings.json").exists()
+
+
+def test_files_of_others_are_not_overwritten(tmp_path):
+    (tmp_path / "table.md").write_text("mine")
+    with pytest.raises(InputError, match=r"holds a table.md but no records; expected another --out"):
+        RecordFile(tmp_path, {"seed": 0})
+    with pytest.raises(InputError, match="is a file; expected a folder"):
+        RecordFile(tmp_path / "table.md", {"seed": 0})
 
 
 def test_machine_and_commit_are_named(monkeypatch):
@@ -97,7 +113,7 @@ def test_table_from_hand_made_records(tmp_path, monkeypatch):
     assert lines[2].endswith("| 3.5 |")
     assert lines[3] == "| second | 0 [0, 0] (1) | - | - |"
     assert lines[4] == "| Old | - | - | 9 |"
-    assert "| first | 1.00 [1.00, 1.00] | 1.00 [1.00, 1.00] |" in lines
+    assert "| first | 1.00 | 1.00 |" in lines
     write_report(TINY, TINY.entrants, BY_HAND, tmp_path)
     report = (tmp_path / "table.md").read_text()
     assert "gaps: 100 generated, seed (9, 2): vertices 50; 3 instances; 1 s each" in report
@@ -121,6 +137,24 @@ def test_differences_before_the_search_are_between_those_rows():
     lines = table(TINY, TINY.entrants, records).splitlines()
     assert "| second | 0 [0, 0] (1) | - |" in lines
     assert "| second, before the search | +3.00 [+3.00, +3.00] (1) | - |" in lines
+
+
+def test_who_found_nothing_before_the_search_had_0_and_who_needed_none_had_all():
+    """A record says that a search followed, also where nothing is left to tell from before it."""
+    worse = {**record("gaps", "first", "a", 20), "searches": True, "raw_objective": None}
+    solved = {**record("shares", "first", "b", None), "searches": True, "raw_violated": None}
+    raw = with_raw([worse, solved])[2:]
+    assert [(one["case"], one["verdict"]) for one in raw] == [("gaps", "invalid"), ("shares", "valid")]
+    assert with_raw([{**worse, "searches": False}]) == [{**worse, "searches": False}]
+
+
+def test_intervals_do_not_depend_on_the_order():
+    assert mean([1.0, 5.0, 2.0, 7.0]) == mean([7.0, 2.0, 5.0, 1.0])
+
+
+def test_weights_are_named():
+    records = [{**record("gaps", "first", "a", 20), "weights": "best.safetensors 0123456789ab"}, BY_HAND[3]]
+    assert "- Weights: first best.safetensors 0123456789ab.\n" in footer(TINY, records)
 
 
 def test_workers_are_stated_for_systems_that_use_them():
@@ -151,8 +185,8 @@ def test_runs_of_an_instance_count_once():
 def test_cost_table_by_hand():
     """`first` took 10 steps a second on each of three instances."""
     lines = table(replace(TINY, table="cost"), TINY.entrants, BY_HAND).splitlines()
-    assert lines[2].startswith("| first | 1.00 [1.00, 1.00] | 10 |")
-    assert lines[3].startswith("| second | 0.5 [0.5, 0.5] | - |")
+    assert lines[2].startswith("| first | 1.00 | 10 |")
+    assert lines[3].startswith("| second | 0.5 | - |")
 
 
 def test_published_numbers_name_cases_that_exist():
@@ -194,7 +228,7 @@ def test_budgets_are_those_of_the_records():
     together = {"budget_seconds": 60.0, "budget_steps": None, "batch": 200}
     alone = {"budget_seconds": 10.0, "budget_steps": None, "batch": 1}
     records = [{**record("gaps", "first", "a", 20), **together}, {**record("gaps", "second", "a", 20), **alone}]
-    assert budgets(TINY.cases[0], records) == "first 0.3 s, second 10 s"
+    assert budgets(TINY.cases[0], records) == "first 0.3 s for each of a batch, together, second 10 s each"
     assert budgets(replace(TINY.cases[0], stretch=True), records[:1]) == "60 s for graphs of one size together"
     steps = [{**one, "budget_seconds": None, "budget_steps": 1000} for one in records]
     assert budgets(TINY.cases[0], steps) == "1,000 steps each"

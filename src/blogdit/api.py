@@ -187,6 +187,8 @@ def train(
                 raise InputError("a resumed run keeps its settings; leave out --set")
         else:
             chosen = recipe(problem, settings)
+            if out.exists() and not out.is_dir():
+                raise InputError("is a file; expected a folder", out)
             if (out / runlog.STATE).exists():
                 raise InputError("holds a training run already; resume it, or choose another folder", out)
     except InputError:

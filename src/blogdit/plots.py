@@ -53,6 +53,8 @@ def _points(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
         axis.grid(alpha=0.3)
     axes[0].set_yticks(range(len(systems)), systems, fontsize=8)
     axes[0].set_ylim(len(systems) - 0.5, -0.5)
+    if any(before(label) in names_of(records) for label in systems):
+        figure.supxlabel("hollow: before the search", fontsize=8)
 
 
 def _lines(figure: Any, suite: Suite, records: Sequence[Record]) -> None:

@@ -47,8 +47,9 @@ class Budget:
     def __post_init__(self) -> None:
         if (self.updates is None) == (self.minutes is None):
             raise ValueError("give either updates or minutes")
-        if (self.updates or self.minutes or 0) <= 0:
-            raise ValueError(f"the training budget must be positive, got {self.updates or self.minutes}")
+        amount = self.updates if self.minutes is None else self.minutes
+        if amount is None or not 0 < amount < math.inf:  # nor a number at all
+            raise ValueError(f"the training budget must be a positive number, got {amount}")
 
     def spent(self, updates: int, seconds: float) -> float:
         """The share of the budget that is used up."""

@@ -39,6 +39,7 @@ class System(ABC):
     batched: bool = False  # `solve_many` works on all instances at the same time
     parallel: bool = False  # `solve` works outside Python's lock: calls at the same time do not slow each other down
     threaded: bool = False  # `solve` uses as many threads as the budget has workers
+    searches: bool = False  # its results say what it had before a search at the end (`raw_objective`, `raw_violations`)
     packages: tuple[str, ...] = ()  # that it imports besides the core dependencies
 
     def supports(self, instance: Instance) -> bool:
@@ -54,6 +55,10 @@ class System(ABC):
     def require(self) -> None:
         if (reason := self.missing()) is not None:
             raise InputError(reason)
+
+    def provenance(self, instance: Instance) -> str | None:
+        """What it has learnt from, if anything: the weights that it uses for such an instance."""
+        return None
 
     def warm_up(self, instances: Sequence[Instance], budget: Budget) -> None:  # noqa: B027
         """What is done once for all instances of this kind, and not timed."""

@@ -71,7 +71,7 @@ class Gibbs(System):
         best.keep(values, step)
         while True:
             shares = [0.0 if not steps else step / steps, clock.share()]
-            if max(shares) >= 1 or steps == 0 or (not batch.optimisation and best.solved()):
+            if max(shares) >= 1 or steps == 0 or bool(best.solved().all()):
                 break
             progress = torch.full((batch.chains, batch.size, 1), max(shares), device=batch.device)
             tau = self.tau_start * (self.tau_end / self.tau_start) ** max(shares)
@@ -81,8 +81,9 @@ class Gibbs(System):
             values = sweep(values, batch, block, classes, tau, noise)
             step += 1
             best.keep(values, step)
+        taken = torch.where(best.solved(), best.step, step).tolist()
         return [
-            Result(instance, finish(instance, best.answer(place)), int(best.step[place]), clock.spent, seed)
+            Result(instance, finish(instance, best.answer(place)), taken[place], clock.spent, seed)
             for place, instance in enumerate(instances)
         ]
 
@@ -172,8 +173,9 @@ class Best:
             self.objective = torch.where(better, lowest, self.objective)
             self.valid = torch.where(better[:, None], states[chain, everyone], self.valid)
 
-    def solved(self) -> bool:
-        return bool((self.energy < LEAST_PENALTY).all())
+    def solved(self) -> Tensor:
+        """Which instances have an answer that cannot be better, (B,): none, if there is an objective."""
+        return (self.energy < LEAST_PENALTY) & (not self.batch.optimisation)
 
     def answer(self, place: int) -> IntArray:
         found = self.valid if bool(torch.isfinite(self.objective[place])) else self.values

@@ -27,14 +27,18 @@ def before(label: str) -> str:
 
 def with_raw(records: Sequence[Record]) -> list[Record]:
     """The records, and for systems with a local search at the end also what they had before it, as another system."""
-    names = ("raw_objective", "raw_violated")
-    searched = {(r["system"], r["case"]) for r in records if any(r.get(name) is not None for name in names)}
+    searched = {record["system"] for record in records if _was_searched(record)}
     raw = [
         {**record, **_before_search(record), "system": before(record["system"])}
         for record in records
-        if (record["system"], record["case"]) in searched
+        if record["system"] in searched
     ]
     return [*records, *raw]
+
+
+def _was_searched(record: Record) -> bool:
+    """As it says itself; records from before it did so may still have something from before the search."""
+    return record.get("searches") or any(record.get(name) is not None for name in ("raw_objective", "raw_violated"))
 
 
 def _before_search(record: Record) -> Record:
@@ -83,5 +87,7 @@ def timed(records: Sequence[Record], case: Case, label: str) -> Mean | None:
 def steps_per_second(records: Sequence[Record], case: Case, label: str) -> float | None:
     """Steps of all instances together in a second of wall-clock."""
     chosen = [record for record in select(records, case, label) if not record["run"]]
+    if any(record["steps"] is None for record in chosen):
+        return None
     steps, seconds = sum(r["steps"] for r in chosen), sum(r["seconds"] for r in chosen)
     return steps / seconds if steps and seconds else None

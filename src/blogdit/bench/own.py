@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -55,6 +56,7 @@ VARIANTS = {
     ),
     "dit": Variant("trained and run on all variables at every step (rho = 1)", "-dit", {"block": "all"}),
 }
+YOURS = Variant("a model of yours, as it recommends itself")
 
 
 def known() -> list[str]:
@@ -62,8 +64,8 @@ def known() -> list[str]:
 
 
 def make(name: str, models: Models, options: Mapping[str, Any] | None = None) -> System:
-    """A system by name: a variant of blogdit, or a baseline."""
-    if name in VARIANTS:
+    """A system by name: a variant of blogdit, a model that was named, or a baseline."""
+    if name in VARIANTS or name in own_names(models):
         return Blogdit(name, _weights(name, models), **(options or {}))
     try:
         return system(name)
@@ -76,15 +78,30 @@ def named_models(pairs: Iterable[str]) -> dict[tuple[str, str], Path]:
     found = {}
     for pair in pairs:
         name, equals, path = pair.partition("=")
-        if not equals or name not in VARIANTS:
-            raise InputError(f"expected --model NAME=PATH with NAME one of {', '.join(VARIANTS)}, got {pair!r}")
+        if not equals or not name or name in systems():
+            raise InputError(
+                f"expected --model NAME=PATH with NAME one of {', '.join(VARIANTS)}, or a new one, got {pair!r}"
+            )
         found[name, load(path).problem] = Path(path)
     return found
+
+
+def own_names(models: Models) -> list[str]:
+    """Of models that are neither those of blogdit nor of a variant: they are systems by themselves."""
+    return list(dict.fromkeys(name for name, _ in models if name not in VARIANTS))
+
+
+@cache
+def fingerprint(path: Path) -> str:
+    """Tells weights apart: all training runs give their files the same names."""
+    return f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
 
 
 def _weights(name: str, models: Models) -> dict[str, Path]:
     """The model of each problem: one that was named, else a bundled one. A variant with blogdit's weights takes those
     that were named for blogdit."""
+    if name not in VARIANTS:
+        return {problem: path for (of, problem), path in models.items() if of == name}
     variant = VARIANTS[name]
     bundled = bundled_models(VARIANT_WEIGHTS if variant.suffix else WEIGHTS)
     found = {stem.removesuffix(variant.suffix): path for stem, path in bundled.items() if stem.endswith(variant.suffix)}
@@ -113,14 +130,18 @@ class Blogdit(System):
         polish: bool | None = None,
     ):
         self.name, self.weights, self.polish = name, weights, polish
-        self.variant = VARIANTS[name]
+        self.variant = VARIANTS.get(name, YOURS)
         self.summary = self.variant.summary
         self.problems = tuple(weights)
         self.warm: set[Shape] = set()
+        self.searches = polish is not False and not self.variant.last_step
         self.rates = None if rho_max is None or rho_min is None else Schedule(rho_max, rho_min)
 
     def supports(self, instance: Instance) -> bool:
         return instance.problem in self.weights
+
+    def provenance(self, instance: Instance) -> str:
+        return fingerprint(self.weights[instance.problem])
 
     def _solver(self, instance: Instance, budget: Budget, seed: int, **options: Any) -> Solver:
         model = _model(self.weights[instance.problem])

@@ -21,7 +21,7 @@ RECORDS, TABLE, SETTINGS, FIGURE, SHEET = "records.jsonl", "table.md", "settings
 COLUMNS = (
     *("suite", "case", "system", "instance", "problem", "run", "verdict", "status", "objective", "raw_objective"),
     *("violated", "raw_violated", "best_known", "seconds", "steps", "seed", "call_seconds", "batch"),
-    *("budget_seconds", "budget_steps", "device", "workers", "jobs", "commit", "model"),
+    *("budget_seconds", "budget_steps", "searches", "device", "workers", "jobs", "commit", "model", "weights"),
 )
 
 
@@ -29,26 +29,40 @@ class RecordFile:
     """The records of one suite in a folder. Opening it again goes on with what is there, if the settings are equal."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]):
-        self.folder, self.path = folder, folder / RECORDS
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot be made a folder: {error.strerror or error}", folder) from None
+        self.folder, self.path, self.settings = folder, folder / RECORDS, dict(settings)
+        if folder.exists() and not folder.is_dir():
+            raise InputError("is a file; expected a folder", folder)
         stored = folder / SETTINGS
-        text = json.dumps(dict(settings), indent=1)
-        if stored.exists() and self.path.exists() and json.loads(stored.read_text()) != json.loads(text):
-            before = json.loads(stored.read_text())
-            changed = sorted(key for key in settings if before.get(key) != json.loads(text)[key])
-            raise InputError(
-                f"holds records with another {', '.join(changed)}; expected the same, or another --out", folder
-            )
-        stored.write_text(text)
+        if not self.path.exists():
+            for name in (TABLE, FIGURE, SHEET):
+                if (folder / name).exists():
+                    raise InputError(f"holds a {name} but no records; expected another --out", folder)
+        elif stored.exists():
+            self._compare(json.loads(stored.read_text()))
         self.records = read_records(self.path) if self.path.exists() else []
         if self.path.exists():  # what a kill left of a last line goes
             self.path.write_text("".join(json.dumps(record) + "\n" for record in self.records))
 
+    def _compare(self, before: Mapping[str, Any]) -> None:
+        asked = json.loads(json.dumps(self.settings))
+        changed = [f"{key} ({before.get(key)}, not {asked[key]})" for key in asked if before.get(key) != asked[key]]
+        if changed:
+            raise InputError(
+                f"holds records with another {', '.join(sorted(changed))}; expected the same, or another --out",
+                self.folder,
+            )
+
+    def _begin(self) -> None:
+        """Make the folder, once there is something to keep."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            (self.folder / SETTINGS).write_text(json.dumps(self.settings, indent=1))
+        except OSError as error:
+            raise InputError(f"cannot be made a folder: {error.strerror or error}", self.folder) from None
+
     def append(self, records: Iterable[Record]) -> None:
         new = list(records)
+        self._begin()
         with open(self.path, "a") as file:
             file.write("".join(json.dumps(record) + "\n" for record in new))
             file.flush()
@@ -56,6 +70,8 @@ class RecordFile:
         self.records += new
 
     def write_csv(self) -> None:
+        if not self.records:
+            return
         names = list(dict.fromkeys([*COLUMNS, *(name for record in self.records for name in record)]))
         used = [name for name in names if any(name in record for record in self.records)]
         with open(self.folder / SHEET, "w", newline="") as file:

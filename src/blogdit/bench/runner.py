@@ -12,7 +12,7 @@ from typing import Any
 from blogdit import datasets
 from blogdit.baselines import Budget, System
 from blogdit.bench.options import Options, Tell
-from blogdit.bench.own import Blogdit, Models, make
+from blogdit.bench.own import Blogdit, Models, fingerprint, make, own_names
 from blogdit.bench.records import TABLE, Record, RecordFile, device_name
 from blogdit.bench.suites import SUITES, Case, Entrant, Suite
 from blogdit.csp import Instance
@@ -21,6 +21,7 @@ from blogdit.result import Result
 from blogdit.runtime import commit, resolve_device
 
 TOGETHER = {"cpu": 16, "cuda": 4096}  # instances of one call to a system that solves them at the same time
+FREE = ("data", "systems", "cases", "limit", "jobs")  # options that a run may go on with others of
 LARGE = 500  # variables: of such instances a GPU gets 128 a call, so that an interrupted run loses minutes at most
 
 
@@ -79,7 +80,7 @@ def run_suite(suite: Suite, out: Path, options: Options, models: Models, tell: T
     cases = _cases(suite, options)
     if options.quick:
         suite = replace(suite, runs=min(suite.runs, 4), published=False)
-    entrants = _entrants(suite, options)
+    entrants = _entrants(suite, options, models)
     file = RecordFile(out, _settings(suite, options, models))
     if suite.table == "trajectory":
         from blogdit.bench.trajectory import collect
@@ -111,18 +112,22 @@ def _cases(suite: Suite, options: Options) -> list[Case]:
 
 
 def _settings(suite: Suite, options: Options, models: Models) -> dict[str, Any]:
-    kept = {key: value for key, value in asdict(options).items() if key not in ("data", "systems", "cases")}
-    named = {f"{name}/{problem}": path.name for (name, problem), path in models.items()}
+    kept = {key: value for key, value in asdict(options).items() if key not in FREE}
+    named = {f"{name}/{problem}": fingerprint(path) for (name, problem), path in models.items()}
     return {"suite": suite.name, **kept, "models": named}
 
 
-def _entrants(suite: Suite, options: Options) -> list[Entrant]:
-    """Those of the suite; if systems are named, these only, and also ones that are not in the suite."""
-    if options.systems is None:
-        return list(suite.entrants)
-    rows = [entrant for entrant in suite.entrants if {entrant.label, entrant.system} & set(options.systems)]
+def _entrants(suite: Suite, options: Options, models: Models) -> list[Entrant]:
+    """Those of the suite; if systems are named, these only, and also ones that are not in the suite. Last come models
+    that have a name of their own."""
+    rows, wanted = list(suite.entrants), own_names(models)
+    if options.systems is not None:
+        if not options.systems:
+            raise InputError("expected --systems a,b,c, got none")
+        rows = [entrant for entrant in rows if {entrant.label, entrant.system} & set(options.systems)]
+        wanted = list(dict.fromkeys([*options.systems, *wanted]))
     present = {name for entrant in rows for name in (entrant.label, entrant.system)}
-    return rows + [Entrant(name, name) for name in options.systems if name not in present]
+    return rows + [Entrant(name, name) for name in wanted if name not in present]
 
 
 def plan(
@@ -150,9 +155,19 @@ def plan(
             waiting = [one for one in instances if (case.name, entrant.label, one.name) not in there]
             total += len(instances)
             cells.append(Cell(case, entrant, system, waiting, options.jobs if system.parallel else 1))
+    _check_models(suite, models, {cell.waiting[0].problem for cell in cells if cell.waiting}, options)
     for reason, left_out in absent.items():
         tell(f"{suite.name}: {reason}; left out: {', '.join(left_out)}", None)
     return Work(cells, total, total - sum(len(cell.waiting) for cell in cells))
+
+
+def _check_models(suite: Suite, models: Models, problems: set[str], options: Options) -> None:
+    """A model that would not run at all is a mistake; `quick` has suites of every problem."""
+    for (name, problem), path in models.items():
+        if problems and problem not in problems and not options.quick:
+            raise InputError(
+                f"--model {name}: is a model for {problem}; expected one for {', '.join(sorted(problems))}", path
+            )
 
 
 def _misfit(system: System, instance: Instance) -> str | None:
@@ -176,7 +191,8 @@ def perform(suite: Suite, work: Work, options: Options, tell: Tell) -> Iterator[
                 **{"suite": suite.name, "case": cell.case.name, "system": cell.entrant.label},
                 **{"call_seconds": round(call.seconds, 6), "seconds": round(call.seconds / number, 6)},
                 **{"batch": number, "budget_seconds": call.budget.seconds, "budget_steps": call.budget.steps},
-                **{"device": devices[batched], **facts},
+                **{"device": devices[batched], "searches": cell.system.searches, **facts},
+                "weights": cell.system.provenance(call.together[0]),
             }
             cell.done += number
             cell.seconds += call.seconds

@@ -26,8 +26,8 @@ class Mean:
 
 
 def mean(numbers: Sequence[float]) -> Mean:
-    """The same numbers always get the same interval."""
-    data = np.asarray(numbers, np.float64)
+    """The same numbers always get the same interval, in whatever order they come."""
+    data = np.sort(np.asarray(numbers, np.float64))
     if not len(data):
         raise ValueError("a mean needs at least one number")
     draws = np.random.default_rng(0).integers(0, len(data), (RESAMPLES, len(data)))

@@ -13,6 +13,7 @@ import numpy as np
 from blogdit import datasets
 from blogdit.baselines import systems
 from blogdit.bench.measures import (
+    BEFORE,
     before,
     counted,
     difference,
@@ -68,6 +69,11 @@ def _cell(found: Mean | None, best: bool = False, sign: str = "-") -> str:
     return f"{f'**{value}**' if best else value} [{low}, {high}]"
 
 
+def _seconds(found: Mean | None) -> str:
+    """Without an interval where all instances shared one call: that is one measurement."""
+    return _number(found.value) if found is not None and found.low == found.high else _cell(found)
+
+
 def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
@@ -80,7 +86,7 @@ def _published(suite: Suite, cases: Sequence[Case]) -> tuple[list[Case], dict[st
 
 
 def _by_system(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> str:
-    spent = [[label, *(_cell(timed(records, case, label)) for case in suite.cases)] for label in labels]
+    spent = [[label, *(_seconds(timed(records, case, label)) for case in suite.cases)] for label in labels]
     seconds = _markdown(["seconds per instance", *(case.name for case in suite.cases)], spent)
     records = with_raw(records)
     return "\n".join(filter(None, [_values(suite, labels, records), _differences(suite, labels, records), seconds]))
@@ -142,7 +148,7 @@ def _by_cost(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> 
         row = [label]
         for case in suite.cases:
             rate = steps_per_second(records, case, label)
-            row += [_cell(timed(records, case, label)), NOTHING if rate is None else f"{rate:.0f}"]
+            row += [_seconds(timed(records, case, label)), NOTHING if rate is None else f"{rate:.0f}"]
         values = [numbers.get(label, {}).get(case.name, {}).get(unit) for case, unit in shown]
         rows.append([*row, *(NOTHING if value is None else f"{value:g}" for value in values)])
     return _markdown(header, rows)
@@ -207,8 +213,13 @@ def footer(suite: Suite, records: Sequence[Record]) -> str:
     lines.append(
         f"- Brackets: {COVERED} % bootstrap intervals of the mean. Every answer was checked by the same verifier."
     )
+    if suite.table == "systems" and len(with_raw(records)) > len(records):
+        lines.append(f"- Rows `{BEFORE}`, also of the differences, are about what the chains had found by themselves.")
     if suite.table == "systems" and any(_runs_on_a_part(case, records) for case in suite.cases):
         lines.append("- (N): on N instances; of the first table, compare these cells by the differences alone.")
+    weights = {r["system"]: r["weights"] for r in records if r.get("weights")}
+    if weights and suite.table != "trajectory":
+        lines.append("- Weights: " + ", ".join(f"{label} {name}" for label, name in weights.items()) + ".")
     lines += _without_steps(suite, records)
     lines += [f"- {suite.notes}"] if suite.notes else []
     return "\n".join(lines) + "\n"
@@ -241,17 +252,20 @@ def budgets(case: Case, records: Sequence[Record]) -> str:
     by_budget: dict[str, list[str]] = {}
     for label in names_of(records):
         chosen = select(records, case, label)
-        for budget in dict.fromkeys(_budget(case, record) for record in chosen):
-            together = case.stretch and any(record.get("batch", 1) > 1 for record in chosen)
-            by_budget.setdefault(budget + (" for graphs of one size together" if together else ""), []).append(label)
+        together = any(record.get("batch", 1) > 1 for record in chosen)
+        for budget in dict.fromkeys(_budget(case, record, together) for record in chosen):
+            by_budget.setdefault(budget, []).append(label)
     if len(by_budget) < 2:
-        return next(iter(by_budget), f"{case.seconds:g} s") + ("" if case.stretch else " each")
+        return next(iter(by_budget), f"{case.seconds:g} s each")
     return ", ".join(f"{' and '.join(labels)} {budget}" for budget, labels in by_budget.items())
 
 
-def _budget(case: Case, record: Record) -> str:
+def _budget(case: Case, record: Record, together: bool) -> str:
     if (steps := record.get("budget_steps", case.steps)) is not None:
-        return f"{steps:,} steps"
+        return f"{steps:,} steps each"
     if (seconds := record.get("budget_seconds", case.seconds)) is None:
         return "steps of its own"
-    return f"{seconds / (1 if case.stretch else record.get('batch', 1)):.3g} s"
+    if case.stretch:
+        return f"{seconds:.3g} s" + (" for graphs of one size together" if together else " each")
+    share = f"{seconds / record.get('batch', 1):.3g} s"
+    return f"{share} for each of a batch, together" if together else f"{share} each"

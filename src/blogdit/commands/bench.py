@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blogdit.commands.options import Device, Seed
+from blogdit.errors import InputError
 
 if TYPE_CHECKING:
     from blogdit.bench.options import Progress
@@ -26,7 +28,9 @@ def bench(
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many instances of each case.")] = None,
     seconds: Annotated[float | None, typer.Option(min=0.001, help="Seconds for an instance, for all systems.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Steps, for systems that count them.")] = None,
-    model: Annotated[list[str], typer.Option(metavar="NAME=PATH", help="Weights of blogdit or a variant.")] = [],  # noqa: B006
+    model: Annotated[
+        list[str], typer.Option(metavar="NAME=PATH", help="Weights of blogdit, a variant, or a new row.")
+    ] = [],  # noqa: B006
     workers: Annotated[int | None, typer.Option(min=1, help="CPU threads of CP-SAT; all cores if not given.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Instances of CPU solvers at the same time; set --workers.")] = 1,
     seed: Seed = 0,
@@ -51,6 +55,8 @@ def bench(
     from blogdit.bench.suites import SUITES
     from blogdit.generation import cores
 
+    if seconds is not None and not math.isfinite(seconds):
+        raise InputError(f"expected --seconds as a number, got {seconds}")
     options = Options(
         data=data,
         systems=_names(systems),

@@ -14,7 +14,9 @@ from blogdit.errors import InputError
 def train(
     problem: Annotated[str, typer.Argument(metavar="PROBLEM", help="sudoku, coloring, maxcut or mis.")],
     out: Annotated[Path, typer.Option(help="Folder for the model, the log and the state to resume from.")],
-    minutes: Annotated[float | None, typer.Option(help="Train this long, all resumed stretches together.")] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Minutes of updates, in all stretches; scoring is extra.")
+    ] = None,
     updates: Annotated[int | None, typer.Option(help="Train for this many updates.")] = None,
     set_: Settings = [],  # noqa: B006 (typer copies it)
     data: Annotated[list[Path], typer.Option(help="Train on the instances of this file; may be repeated.")] = [],  # noqa: B006
