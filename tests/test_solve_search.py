@@ -210,9 +210,9 @@ def test_a_repair_has_the_second_half_of_the_time(model, monkeypatch):
 
 
 def test_a_repair_is_tried_early(clock, monkeypatch):
-    """After a quarter of a second (or a sixteenth of the time for sampling, if that is sooner) and a quarter of that
-    time, each for as long as the instance has been there; what it finds ends the instance. Not if steps are counted,
-    and not without polish."""
+    """After a quarter of a second (or a sixteenth of the time for sampling, if that is sooner), then after four times
+    that, and so on, each time for as long as the instance has been there; what it finds ends the instance. Not if steps
+    are counted, and not without polish."""
     (graph,) = generate("coloring", 1, seed=1, vertices=40, colors=4, p_min=0.15, p_max=0.15, planted=True)
     clock.tick, asked = 0.125, []
 
@@ -224,12 +224,12 @@ def test_a_repair_is_tried_early(clock, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(module, "repair", in_vain)
         ((_, result),) = clock.solver(time_limit=16.0).results([graph])
-        assert asked == [(0.25, 0.5), (2.0, 4.0), (8.0, 16.0)]
+        assert asked == [(0.25, 0.5), (1.0, 2.0), (4.0, 8.0), (8.0, 16.0)]
         assert result.status == "infeasible"
         list(clock.solver(time_limit=16.0, polish=False).results([graph]))
-        assert len(asked) == 3
-        list(clock.solver(time_limit=16.0, steps=60).results([graph]))
         assert len(asked) == 4
+        list(clock.solver(time_limit=16.0, steps=60).results([graph]))
+        assert len(asked) == 5
     ((_, result),) = clock.solver(time_limit=16.0).results([graph])
     assert result.status == "solved"
     assert result.steps == 2

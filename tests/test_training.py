@@ -190,7 +190,9 @@ def test_averaged_weights_by_hand():
         torch.testing.assert_close(average, expected[name], rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("arguments", [{}, {"updates": 3, "minutes": 1.0}, {"updates": 0}, {"minutes": -1.0}, {"minutes": float("nan")}])
+@pytest.mark.parametrize(
+    "arguments", [{}, {"updates": 3, "minutes": 1.0}, {"updates": 0}, {"minutes": -1.0}, {"minutes": float("nan")}]
+)
 def test_a_budget_is_updates_or_minutes(arguments):
     with pytest.raises(ValueError, match=r"either updates or minutes|must be a positive"):
         Budget(**arguments)

@@ -49,7 +49,7 @@ class Job:
     instance: Instance
     entered: float = math.inf  # when its time began
     steps: int = 0  # taken by its batch since
-    tries: int = 0  # to solve it by a search before its last step
+    tried: float = 0.0  # seconds after it had entered, when a search last tried to solve it before its last step
     exhausted: bool = False  # a tree search has tried everything
     answered: bool = False  # it has its result, and keeps its place until others come
     shape: Shape = field(init=False)

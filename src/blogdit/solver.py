@@ -34,7 +34,9 @@ from blogdit.stepping import Stepped, Stepper, Watch
 # few enough that a step stays short.
 PLACES = {"cpu": 1 << 14, "cuda": 1 << 20}
 MOST_PLACES = 1024  # instances
-EARLY, SOON = (1 / 16, 1 / 4), 0.25  # shares of the time for sampling; the first try has not to wait longer than that
+# A search tries to solve an instance before its last step: first after this share of its time for sampling, or these
+# seconds if they are less, then after so many times as long.
+EARLY, SOON, LATER = 1 / 16, 0.25, 4
 # Terms on pairs and values, of all chains, that a slow CPU samples in a second; the most of a time limit that a step
 # may take; seconds that are always allowed.
 PACE, SLOWEST, QUICK = 350_000, 1 / 16, 0.2
@@ -204,25 +206,25 @@ class Solver:
         yield from self._finish(crew, [p for p, job in enumerate(crew.jobs) if done[p] and not job.answered], done=True)
 
     def _search_early(self, crew: Crew) -> Iterator[Finished]:
-        """What is easy to solve does not wait until its time for sampling is over: at some shares of it a search takes
-        as long as the instance has been here. Not where steps are counted: then answers do not depend on the clock."""
+        """What is easy to solve does not wait until its time for sampling is over: now and then a search takes as long
+        as the instance has been here. Not where steps are counted: then answers do not depend on the clock."""
         now = time.monotonic()
-        due = [
-            place
-            for place, job in enumerate(crew.jobs)
-            if self.options.steps is None and job.all_or_nothing and not job.answered
-            if job.tries < len(EARLY)
-            if self._spent(job, now) >= EARLY[job.tries] or (not job.tries and now - job.entered >= SOON)
-        ]
+        due = [place for place, job in enumerate(crew.jobs) if self._is_due(job, now)]
         if not due:
             return
         for place in due:
-            crew.jobs[place].tries += 1
-        here = max(now - crew.jobs[place].entered for place in due)
+            crew.jobs[place].tried = now - crew.jobs[place].entered
+        here = max(crew.jobs[place].tried for place in due)
         ending = self._ending(crew, min(now + here, self._deadline([crew.jobs[place] for place in due])))
         for place, values in ending.search(ending.searching(due)).items():
             if crew.jobs[place].exhausted or crew.jobs[place].instance.verify(values).satisfied:
                 yield self._answer(ending, place, values)
+
+    def _is_due(self, job: Job, now: float) -> bool:
+        if self.options.steps is not None or not job.all_or_nothing or job.answered:
+            return False
+        here = now - job.entered
+        return here >= LATER * job.tried if job.tried else here >= SOON or self._spent(job, now) >= EARLY
 
     def _ending(self, crew: Crew, deadline: float = math.inf) -> Ending:
         return Ending(crew, self.options, self.model.name, deadline, lambda: self.stopping)
