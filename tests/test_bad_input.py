@@ -50,6 +50,7 @@ BAD = {
     "sudoku blank solution": (f"{NINE},{NINE}".encode(), {}, 1, "does not solve the puzzle: domain"),
     "sudoku rows": (b"53..7....\n6..195...\n", {}, 2, "expected 9 rows, the file ends after 2"),
     "sudoku row": (b"53..7....\n6..195..\n", {}, 2, "expected a Sudoku row of 9 cells"),
+    "sudoku for a graph": (NINE.encode(), {"problem": "mis"}, 1, "Sudoku text; expected a graph, for --problem mis"),
     "sudoku forced": (b"1 2\n2 3\n", {"problem": "sudoku"}, 1, "expected a Sudoku row"),
     "header only": (b"puzzle,solution\n", {}, 1, "not a known format"),
     "col no p": (b"c nothing\ne 1 2\n", {"colors": 3}, 2, "expected 'p edge VERTICES EDGES' first"),

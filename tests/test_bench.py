@@ -56,7 +56,7 @@ def test_an_interrupted_suite_goes_on_where_it_stopped(tmp_path, counting):
     with pytest.raises(KeyboardInterrupt):
         run_suite(suite, tmp_path, Options(limit=3), {}, silent)
     assert len(read_records(tmp_path / "records.jsonl")) == 4
-    assert (tmp_path / "records.csv").exists()
+    assert all((tmp_path / name).exists() for name in ("records.csv", "table.md", "figure.png"))
     counting.stop_after = 10**6
     records = run_suite(suite, tmp_path, Options(limit=3), {}, silent)
     keys = [(r["case"], r["instance"]) for r in records]

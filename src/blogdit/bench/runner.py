@@ -74,8 +74,6 @@ def find_suite(name: str) -> Suite:
 
 def run_suite(suite: Suite, out: Path, options: Options, models: Models, tell: Tell) -> list[Record]:
     """Go on with a suite until it is complete; returns all its records."""
-    from blogdit.bench.tables import write_report
-
     options = replace(options, device=str(resolve_device(options.device)))
     cases = _cases(suite, options)
     if options.quick:
@@ -86,6 +84,7 @@ def run_suite(suite: Suite, out: Path, options: Options, models: Models, tell: T
         from blogdit.bench.trajectory import collect
 
         collect(suite, cases[0], entrants, file, options, models, tell)
+        _report(suite, cases, entrants, file)
     else:
         work = plan(suite, cases, entrants, file.records, options, models, tell)
         if not work.cells:
@@ -93,13 +92,19 @@ def run_suite(suite: Suite, out: Path, options: Options, models: Models, tell: T
         try:
             for records in perform(suite, work, options, tell):
                 file.append(records)
-        finally:
-            file.write_csv()
-    file.write_csv()
-    write_report(replace(suite, cases=tuple(cases)), entrants, file.records, out)
+        finally:  # also of a run that was stopped
+            if file.records:
+                _report(suite, cases, entrants, file)
     number = len(file.records)
     tell(f"{suite.name}: {number} record{'s' * (number != 1)}, see {out / TABLE}", None)
     return file.records
+
+
+def _report(suite: Suite, cases: Sequence[Case], entrants: Sequence[Entrant], file: RecordFile) -> None:
+    from blogdit.bench.tables import write_report
+
+    file.write_csv()
+    write_report(replace(suite, cases=tuple(cases)), entrants, file.records, file.folder)
 
 
 def _cases(suite: Suite, options: Options) -> list[Case]:

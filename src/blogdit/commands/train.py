@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,9 +15,7 @@ from blogdit.errors import InputError
 def train(
     problem: Annotated[str, typer.Argument(metavar="PROBLEM", help="sudoku, coloring, maxcut or mis.")],
     out: Annotated[Path, typer.Option(help="Folder for the model, the log and the state to resume from.")],
-    minutes: Annotated[
-        float | None, typer.Option(help="Minutes of updates, in all stretches; scoring is extra.")
-    ] = None,
+    minutes: Annotated[float | None, typer.Option(help="Train this long, all stretches together (see below).")] = None,
     updates: Annotated[int | None, typer.Option(help="Train for this many updates.")] = None,
     set_: Settings = [],  # noqa: B006 (typer copies it)
     data: Annotated[list[Path], typer.Option(help="Train on the instances of this file; may be repeated.")] = [],  # noqa: B006
@@ -32,6 +31,7 @@ def train(
     Instances are generated unless --data names files. --out receives best.safetensors and last.safetensors (models
     for `blogdit solve --model`), log.jsonl (every loss term of every update) and state.safetensors (to resume).
     A run that was stopped or killed at any moment goes on with --resume. With several GPUs, start it with torchrun.
+    --minutes begin with the first update: preparing the instances and the last scoring come on top.
 
     \b
     Examples:
@@ -54,21 +54,25 @@ def train(
                 if name != "update":
                     writer.add_scalar(name, value, record["update"])
 
-    with TrainingProgress() as progress:
-        model = train_model(
-            problem,
-            out,
-            minutes=minutes,
-            updates=updates,
-            settings=parse_settings(set_),
-            data=data,
-            valid=valid,
-            resume=resume,
-            pause_after=pause_after,
-            seed=seed,
-            device=device,
-            on_record=on_record,
-        )
+    try:
+        with TrainingProgress() as progress:
+            model = train_model(
+                problem,
+                out,
+                minutes=minutes,
+                updates=updates,
+                settings=parse_settings(set_),
+                data=data,
+                valid=valid,
+                resume=resume,
+                pause_after=pause_after,
+                seed=seed,
+                device=device,
+                on_record=on_record,
+            )
+    except KeyboardInterrupt:
+        print(f"stopped; the same command with --resume goes on with what is in {out}", file=sys.stderr)
+        raise
     if writer is not None:
         writer.close()
     scores = ", ".join(f"{name} {value:.4g}" for name, value in model.provenance["validation"].items())

@@ -108,6 +108,8 @@ def _stream(
                 yield _from_graph(read_edge_list(lines), forced, colors, name, lines)
         else:
             lines.take(1)  # says so if it is not even text
+            if forced is not None and looks_like_sudoku(start):
+                raise lines.error(f"Sudoku text; expected a graph, for --problem {forced.name}", line=1)
             raise lines.error(
                 "not a known format; expected Sudoku text, DIMACS .col, G-set, an edge list or JSON", line=1
             )
