@@ -34,18 +34,16 @@ def _whiskers(value: float, low: float, high: float) -> list[list[float]]:
 
 
 def _points(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
-    """A panel for each case, a point with its interval for each system; hollow: before its local search. Who ran on a part
-    of the instances has their number."""
+    """A panel for each case, a point with its interval for each system; hollow: before its local search. Who ran on a
+    part of the instances has their number."""
     systems, records = names_of(records, suite.entrants), with_raw(records)
     figure.set_size_inches(max(8.0, 2.5 + 1.3 * len(suite.cases)), 1.5 + 0.3 * len(systems))
     axes = figure.subplots(1, len(suite.cases), squeeze=False, sharey=True)[0]
     for axis, case in zip(axes, suite.cases, strict=True):
         most = max((counted(records, case, label) for label in systems), default=0)
         for row, label in enumerate(systems):
-            if (
-                0 < (count := counted(records, case, label)) < most
-                and (m := measured(records, case, label)) is not None
-            ):
+            m, count = measured(records, case, label), counted(records, case, label)
+            if m is not None and count < most:
                 axis.annotate(f"({count})", (m.value, row - 0.3), fontsize=6, ha="center", va="center")
             for name, shift, fill in ((label, -0.12, f"C{row % 10}"), (before(label), 0.18, "white")):
                 m = measured(records, case, name)
