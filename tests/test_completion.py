@@ -159,12 +159,12 @@ def test_who_is_proved_impossible_leaves_at_once():
     """It keeps its place no longer than the proof takes, and others get theirs."""
     good = Instance(np.full(3, 3), (AllDifferent([[0, 1, 2]]),))
     many = [IMPOSSIBLE, good, IMPOSSIBLE, good, good]
-    solver = Solver(random_model(), SolveOptions(total_time=100.0, batch_size=1))  # a busy machine is slow
+    solver = Solver(random_model(), SolveOptions(total_time=20.0, batch_size=1))
     began = time.monotonic()
     found = dict(solver.results(many))
     assert [found[i].status for i in range(5)] == ["infeasible", "solved", "infeasible", "solved", "solved"]
     assert [found[i].exhausted for i in range(5)] == [True, False, True, False, False]
-    assert time.monotonic() - began < 75
+    assert time.monotonic() - began < 15
 
 
 def test_propagation_does_not_outlast_its_time():

@@ -62,7 +62,8 @@ class RecordFile:
 
     def append(self, records: Iterable[Record]) -> None:
         new = list(records)
-        self._begin()
+        if not (self.folder / SETTINGS).exists():
+            self._begin()
         with open(self.path, "a") as file:
             file.write("".join(json.dumps(record) + "\n" for record in new))
             file.flush()

@@ -160,13 +160,13 @@ def plan(
             waiting = [one for one in instances if (case.name, entrant.label, one.name) not in there]
             total += len(instances)
             cells.append(Cell(case, entrant, system, waiting, options.jobs if system.parallel else 1))
-    _check_models(suite, models, {cell.waiting[0].problem for cell in cells if cell.waiting}, options)
+    _check_models(models, {cell.waiting[0].problem for cell in cells if cell.waiting}, options)
     for reason, left_out in absent.items():
         tell(f"{suite.name}: {reason}; left out: {', '.join(left_out)}", None)
     return Work(cells, total, total - sum(len(cell.waiting) for cell in cells))
 
 
-def _check_models(suite: Suite, models: Models, problems: set[str], options: Options) -> None:
+def _check_models(models: Models, problems: set[str], options: Options) -> None:
     """A model that would not run at all is a mistake; `quick` has suites of every problem."""
     for (name, problem), path in models.items():
         if problems and problem not in problems and not options.quick:
