@@ -103,7 +103,7 @@ def test_blocks_are_smallest_when_sampling_ends(model, polish, monkeypatch):
     monkeypatch.setattr(module, "SEARCH_SHARE", 0.25)
     (instance,) = generate("mis", 1, seed=0)
     solver = Solver(model, SolveOptions(time_limit=8.0, schedule="budget", polish=polish))
-    solver.crew = solver._enter([Job(0, instance)])
+    solver.crew = solver._enter([Job(0, instance, limit=8.0)])
     job = solver.crew.jobs[0]
     assert solver._spent(job, job.entered + 6.0) == pytest.approx(1.0 if polish else 0.75)
     assert solver._spent(job, job.entered + 3.0) == pytest.approx(0.5 if polish else 0.375)
@@ -164,6 +164,24 @@ def test_the_total_time_serves_all_instances(clock):
     assert all(result.steps > 0 for _, result in found)
 
 
+def test_a_total_time_alone_is_divided(clock):
+    """Sizes that share no batch have equal parts of it; what one does not need is for those that follow."""
+    cuts = [generate("maxcut", 1, seed=0, vertices=n)[0] for n in (10, 40, 70, 100, 130)]
+    found = dict(clock.solver(total_time=10.0).results(cuts))
+    assert [found[place].seconds for place in range(5)] == [pytest.approx(2.0, abs=0.3)] * 5
+    assert clock.now == pytest.approx(110.0, abs=0.3)
+    free = generate("coloring", 1, seed=1, vertices=40, colors=3, p_min=0.0, p_max=0.0)  # solved at once
+    found = dict(clock.solver(total_time=10.0).results([*free, TRIANGLE, *free]))
+    assert found[1].seconds == pytest.approx(10.0, abs=0.4)
+    assert all(found[place].status == "solved" for place in (0, 2))
+
+
+def test_a_total_time_for_one_batch_is_for_all_of_it(clock):
+    cuts = generate("maxcut", 3, seed=0, vertices=12)
+    found = dict(clock.solver(total_time=4.0).results(cuts))
+    assert [found[place].seconds for place in range(3)] == [pytest.approx(4.0, abs=0.3)] * 3
+
+
 # -- without an objective ------------------------------------------------------------------------------------------
 
 
@@ -191,8 +209,8 @@ def test_a_repair_has_the_second_half_of_the_time(model, monkeypatch):
     (graph,) = generate("coloring", 1, seed=1, vertices=100, colors=3, p_min=0.3, p_max=0.3)  # has no colouring
     nothing = Instance(np.array([3, 3]))
     solver = Solver(model, SolveOptions(time_limit=8.0, schedule="budget"))
-    assert solver._spent(Job(0, graph, entered=0.0), 2.0) == pytest.approx(0.5)
-    assert solver._spent(Job(0, nothing, entered=0.0), 2.0) == pytest.approx(0.25)
+    assert solver._spent(Job(0, graph, entered=0.0, limit=8.0), 2.0) == pytest.approx(0.5)
+    assert solver._spent(Job(0, nothing, entered=0.0, limit=8.0), 2.0) == pytest.approx(0.25)
     asked: list[tuple[float, bool]] = []
 
     def record_time(instances, starts, width, deadline, stopped, all_the_time):
@@ -202,7 +220,7 @@ def test_a_repair_has_the_second_half_of_the_time(model, monkeypatch):
     monkeypatch.setattr(module, "repair", record_time)
     for options in (SolveOptions(time_limit=8.0), SolveOptions(time_limit=8.0, steps=3), SolveOptions(steps=3)):
         solver = Solver(model, options)
-        crew = solver._enter([Job(0, graph)])
+        crew = solver._enter([Job(0, graph, limit=options.time_limit or np.inf)])
         crew.jobs[0].steps = options.steps or 0  # all that were asked for
         list(solver._finish(crew, [0], done=True))
         end = crew.jobs[0].entered + (options.time_limit or np.inf)

@@ -11,7 +11,7 @@ from blogdit.problems import coloring, generate, maxcut
 from blogdit.solver import Solver
 from blogdit.solving import Finished, SolveOptions
 from blogdit.streams import ByProblem, SolverPool
-from helpers import small_denoiser
+from helpers import TRIANGLE, small_denoiser
 
 FOUR = "1..." + "." * 12
 
@@ -76,6 +76,14 @@ def test_the_total_time_is_that_of_all_problems_together(pool, monkeypatch):
     mixed = generate("coloring", 1, seed=0) + generate("maxcut", 1, seed=0)
     assert [event.index for event in pool.run(mixed)] == [0]
     assert pool.cut_short
+
+
+def test_a_total_time_alone_is_divided_among_problems(clock):
+    """Three cuts share a batch and three of four parts of it; the colouring, which has none, gets the last."""
+    pool = SolverPool(lambda instance: clock.solver(total_time=8.0, polish=False))
+    found = {event.index: event.result for event in pool.run([*generate("maxcut", 3, seed=0, vertices=12), TRIANGLE])}
+    assert [found[place].seconds for place in range(3)] == [pytest.approx(6.0, abs=0.2)] * 3
+    assert found[3].seconds == pytest.approx(2.0, abs=0.2)
 
 
 def test_stopping_ends_the_stream(pool):

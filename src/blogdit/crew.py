@@ -48,6 +48,7 @@ class Job:
     index: int
     instance: Instance
     entered: float = math.inf  # when its time began
+    limit: float = math.inf  # seconds that it has from then on
     steps: int = 0  # taken by its batch since
     tried: float = 0.0  # seconds after it had entered, when a search last tried to solve it before its last step
     exhausted: bool = False  # a tree search has tried everything

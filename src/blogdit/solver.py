@@ -34,6 +34,7 @@ from blogdit.stepping import Stepped, Stepper, Watch
 # few enough that a step stays short.
 PLACES = {"cpu": 1 << 14, "cuda": 1 << 20}
 MOST_PLACES = 1024  # instances
+AHEAD = 1024  # instances that are read before the first step, to divide a total time among them
 # A search tries to solve an instance before its last step: first after this share of its time for sampling, or these
 # seconds if they are less, then after so many times as long.
 EARLY, SOON, LATER = 1 / 16, 0.25, 4
@@ -66,6 +67,7 @@ class Solver:
         self.stepper: Stepper | None = None
         self.cut_short = False  # the total time ended before the instances did
         self.others_wait = False  # for a place in the batch
+        self.elsewhere: Callable[[], int] = lambda: 0  # how many wait for a solver of another problem
         self.started = time.monotonic()
         self._most = options.batch_size or MOST_PLACES  # falls when the device runs out of memory
 
@@ -134,7 +136,7 @@ class Solver:
     def _read_ahead(self, source: Iterator[tuple[int, Instance]], waiting: deque[Job]) -> None:
         while True:
             first = self.crew.jobs[0] if self.crew is not None else waiting[0] if waiting else None
-            if first is not None and len(waiting) >= 4 * self._places(first.shape):
+            if first is not None and len(waiting) >= max(4 * self._places(first.shape), AHEAD * self._divides):
                 return
             if (following := next(source, None)) is None:
                 return
@@ -165,6 +167,9 @@ class Solver:
         if not fitting:
             return crew
         self.stepper = None  # its memory is for the next one
+        limit = self._limit(len(inside) + len(fitting), len(inside) + len(waiting) + self.elsewhere())
+        for job in fitting:
+            job.limit = limit
         newcomers = self._enter(fitting)
         joined = newcomers if crew is None else self._prepare(crew.keep(inside).join(newcomers))
         chosen = {job.index for job in fitting}
@@ -264,15 +269,29 @@ class Solver:
     def _follows_budget(self) -> bool:
         return self.options.schedule == "budget" and not self.options.unlimited
 
+    @property
+    def _divides(self) -> bool:
+        """Whether a total time has to be divided among instances: nothing else ends them."""
+        return self.options.total_time is not None and self.options.time_limit is None and self.options.steps is None
+
+    def _limit(self, together: int, everyone: int) -> float:
+        """Seconds for an instance that enters a batch of so many, of all that are left: its part of the total time, so
+        that the others are reached too."""
+        if self.options.time_limit is not None:
+            return self.options.time_limit
+        if not self._divides or together == everyone:
+            return math.inf
+        return max(self._end - time.monotonic(), 0.0) * together / everyone
+
+    @property
+    def _end(self) -> float:
+        """When the total time is over."""
+        return math.inf if self.options.total_time is None else self.started + self.options.total_time
+
     def _spent(self, job: Job, now: float) -> float:
         """The share of an instance's time for sampling that is used up."""
-        options, shares = self.options, [0.0]
-        if options.time_limit:
-            share = self._share(job)
-            shares.append((now - job.entered) / (options.time_limit * share) if share else 1.0)
-        if options.total_time:
-            shares.append((now - self.started) / (options.total_time - self._reserve(job)))
-        return min(max(shares), 1.0)
+        end = min(job.entered + job.limit * self._share(job), self._end - self._reserve(job))
+        return min((now - job.entered) / (end - job.entered), 1.0) if end > job.entered else 1.0
 
     def _stepper(self, crew: Crew) -> Stepper:
         if self.stepper is not None and self.stepper.crew is crew:
@@ -286,8 +305,7 @@ class Solver:
         """Steps until the next look at the device. With `trace` it is one, and what it did is told."""
         options, now = self.options, time.monotonic()
         open_ = [job for job in crew.jobs if not job.answered]
-        seconds = [math.inf if options.time_limit is None else options.time_limit * self._share(job) for job in open_]
-        if options.steps == 0 or not any(seconds):
+        if options.steps == 0 or not any(job.limit * self._share(job) for job in open_):
             return []
         steps = 1 if self.trace else self.look_every
         if options.steps is not None:
@@ -337,23 +355,22 @@ class Solver:
     def _share(self, job: Job) -> float:
         """Of a time limit, what is for sampling: nothing, if a search follows, a step would take too much of it and
         nobody asked for steps."""
-        share, limit = sampling_share(job, self.options), self.options.time_limit
-        if limit is None or self.options.steps is not None or self.trace or self.device.type != "cpu" or share == 1:
+        share = sampling_share(job, self.options)
+        if self.options.steps is not None or self.trace or self.device.type != "cpu" or share == 1:
             return share
-        allowed = SLOWEST * limit if job.completes else max(SLOWEST * limit, QUICK)  # a tree may take milliseconds
+        slowest = SLOWEST * job.limit
+        allowed = slowest if job.completes else max(slowest, QUICK)  # a tree may take milliseconds
         return share if self.options.chains * job.terms <= PACE * allowed else 0.0
 
     def _reserve(self, job: Job) -> float:
         """Of the total time, what the search after the last step needs: after a number of steps, little."""
-        total, limit = self.options.total_time or 0.0, self.options.time_limit
-        reserve = (1 - sampling_share(job, self.options)) * min(total, math.inf if limit is None else limit)
+        reserve = (1 - sampling_share(job, self.options)) * min(self.options.total_time or 0.0, job.limit)
         if job.all_or_nothing and self.others_wait:  # who cannot be solved must not keep them out
             return 0.0
         return reserve if self.options.steps is None else 0.1 * reserve
 
     def out_of_time(self) -> bool:
-        total = self.options.total_time
-        return total is not None and time.monotonic() - self.started >= total
+        return time.monotonic() >= self._end
 
     def _done(self, crew: Crew) -> list[bool]:
         """Which instances have an answer that is good enough, or have spent their budget."""
@@ -363,16 +380,12 @@ class Solver:
 
     def _late(self, job: Job, now: float) -> bool:
         """Whether the time or the steps for sampling are spent."""
-        steps, limit, total = self.options.steps, self.options.time_limit, self.options.total_time
         return (
-            (steps is not None and job.steps >= steps)
-            or (limit is not None and now - job.entered >= limit * self._share(job))
-            or (total is not None and now - self.started >= total - self._reserve(job))
+            (self.options.steps is not None and job.steps >= self.options.steps)
+            or now - job.entered >= job.limit * self._share(job)
+            or now >= self._end - self._reserve(job)
         )
 
     def _deadline(self, jobs: list[Job]) -> float:
         """When the first of them has to be answered."""
-        ends = [math.inf if self.options.total_time is None else self.started + self.options.total_time]
-        if self.options.time_limit is not None:
-            ends += [job.entered + self.options.time_limit for job in jobs]
-        return min(ends)
+        return min([self._end, *(job.entered + job.limit for job in jobs)])

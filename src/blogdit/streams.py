@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from blogdit.csp import Instance
 from blogdit.errors import InputError
@@ -34,6 +35,10 @@ class ByProblem:
         if not heads and self._read():
             return self.first()
         return min(heads, key=lambda head: head[0])[1] if heads else None
+
+    def not_of(self, problem: str) -> int:
+        """How many instances of other problems wait."""
+        return sum(len(queue) for name, queue in self.queues.items() if name != problem)
 
     def of(self, problem: str) -> Iterator[tuple[int, Instance]]:
         """(number in the stream, instance) of one problem."""
@@ -89,6 +94,7 @@ class SolverPool:
                 continue
             self.working = solver
             solver.trace, solver.on_step, solver.stopping = self.trace, self.on_step, self.stopping
+            solver.elsewhere = partial(queues.not_of, head.problem)
             yield from solver.run(self._fitting(solver, queues.of(head.problem)), started)
             self.cut_short = solver.cut_short or (solver.out_of_time() and queues.first() is not None)
 
