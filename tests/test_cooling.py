@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
+import networkx
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.constraints import Conflict
+from blogdit.constraints import Conflict, Linear
 from blogdit.csp import Instance, Objective
 from blogdit.noise import mix, wrap
-from blogdit.problems import generate, maxcut
+from blogdit.problems import generate, maxcut, mis
 from blogdit.search import cooling
 from blogdit.search.cooling import COLD, HOT, LAST, WARM, Cooling, steps_of
 from blogdit.search.landscape import FINE, LEVELS, landscapes, levels
+from blogdit.search.polish import Pairs
+from blogdit.search.terms import scale_of
 from blogdit.search.walk import Walk, can_walk
 from helpers import instances
 from test_walk import starts
@@ -161,8 +165,38 @@ def test_what_can_be_annealed():
     assert not can(cut, width=3)
     assert not can(*generate("maxcut", 1, seed=0, vertices=100, p_min=0.05, p_max=0.05))  # a sweep is mostly overhead
     assert not can(*generate("maxcut", 1, seed=0, vertices=300, p_min=0.9, p_max=0.9))  # as many colours as vertices
-    assert not can(*generate("mis", 1, seed=0, size="large"))  # constraints
+    (sets,) = sparse_sets(300, 0.02)
+    assert can(sets)
+    assert not can(*sparse_sets(100, 0.02))  # a walk finds as much
+    assert not can(*sparse_sets(300, 0.1))  # and here more
+    sums = Linear([[0, 1, 2]], [[1, 1, 1]], ["<="], [2])
+    assert not can(Instance(sets.domain_sizes, (*sets.constraints, sums), sets.objective))
     assert not can(*generate("coloring", 1, seed=0, vertices=300, colors=3))  # nothing to optimise
+
+
+def sparse_sets(vertices: int, density: float, weights: Callable[[int], float] = lambda v: 1.0) -> list[Instance]:
+    graph = networkx.fast_gnp_random_graph(vertices, density, seed=1)
+    return [mis.build(graph, [weights(v) for v in range(vertices)])]
+
+
+def test_temperatures_of_sets_follow_what_vertices_usually_weigh():
+    """A few large weights change nothing, and without constraints it is not asked."""
+    weights = {0: 1e4, 1: 1e4, 2: 1e4}
+    for chosen, usual in ((sparse_sets(60, 0.1), 1.0), (sparse_sets(60, 0.1, lambda v: weights.get(v, 2.0)), 2.0)):
+        walk = Walk(chosen, starts(chosen, 1, 60), 2)
+        assert landscapes(walk)[0].field == pytest.approx(usual * scale_of(Pairs(chosen[0])))
+    cuts = generate("maxcut", 1, seed=1, vertices=12)
+    assert Walk(cuts, starts(cuts, 1, 12), 2).usual == [None]
+
+
+def test_annealing_finds_the_heaviest_sets_of_small_graphs():
+    chosen = [*sparse_sets(12, 0.3), *sparse_sets(12, 0.4, lambda v: 1.0 + v % 5)]
+    values = starts(chosen, 8, 12)
+    found = Cooling(Walk(chosen, values, 2)).run(values, ~cold(8, 2), 100).cpu().numpy()
+    for place, one in enumerate(chosen):
+        verdicts = [one.verify(np.array(x)) for x in itertools.product((0, 1), repeat=12)]
+        heaviest = max(v.objective for v in verdicts if v.satisfied)
+        assert max(v.objective for v in map(one.verify, found[:, place]) if v.satisfied) == heaviest
 
 
 @pytest.mark.parametrize("extra", ["a few large weights", "many variables without neighbours"])

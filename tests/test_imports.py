@@ -73,7 +73,7 @@ WITHIN_SEARCH = {
     "repair": {"polish", "terms", "walk", "walk_kernel"},
     "landscape": {"rows", "terms"},
     "cooling_kernel": {"landscape"},
-    "cooling": {"cooling_kernel", "landscape", "rows", "terms"},
+    "cooling": {"cooling_kernel", "landscape", "polish", "rows", "terms"},
     "swap_walker": set(),
     "swap_kernel": {"swap_walker"},
     "swaps": {"swap_kernel", "swap_walker", "walk"},

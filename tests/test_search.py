@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from blogdit.baselines.greedy import independent_set
 from blogdit.csp import Instance, Objective
 from blogdit.problems import generate, maxcut, mis
 from blogdit.problems.graphs import random_graph
@@ -152,6 +153,18 @@ def test_large_cuts_are_annealed(monkeypatch):
     assert annealed > chosen[0].verify(search(chosen, first, 2)[0].cpu().numpy()).objective
 
 
+def test_large_sets_are_annealed_if_they_have_few_pairs():
+    """More vertices than swaps are for, on a CPU; unless pairs are too many for annealing."""
+    where = torch.device("cpu")
+    sparse, dense = (mis.build(random_graph(module.LARGE_SET + 1, p, np.random.default_rng(0))) for p in (0.004, 0.1))
+    assert [module._way(one, where, 2) for one in (sparse, dense)] == ["cools", "swaps"]
+    chosen = [sparse]
+    found = search(chosen, torch.zeros(2, 1, sparse.size, dtype=torch.long), 2)[0].numpy()
+    greedy = independent_set(mis.graph_of(sparse), np.zeros(sparse.size, np.int64))
+    assert sparse.verify(found).satisfied
+    assert found.sum() > greedy.sum()
+
+
 @pytest.mark.parametrize("all_the_time", [False, True])
 def test_annealing_never_loses_a_good_start(all_the_time):
     """An even ring cut everywhere: no search can do better, and none may do worse."""
@@ -162,7 +175,7 @@ def test_annealing_never_loses_a_good_start(all_the_time):
 
 
 def test_an_instance_gets_the_same_beside_others():
-    """Some are annealed and some are not: too small on a CPU, too dense, with constraints. Alone as together."""
+    """Some are annealed and some are not: too small on a CPU, too dense; some swap. Alone as together."""
     draws = np.random.default_rng(0)
     ring = [[i, (i + k) % 256] for i in range(256) for k in (1, 5)]
     chosen = [maxcut.build(random_graph(n, p, draws)) for n, p in ((250, 0.03), (256, 0.03), (40, 0.9), (254, 0.02))]

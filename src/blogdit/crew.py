@@ -32,7 +32,7 @@ from blogdit.search.repair import can_repair
 from blogdit.search.walk import can_walk
 
 TOLERANCE = 1e-6  # energies closer than this are equal: sums of real weights depend on the order of addition
-TOKEN = 32  # pairs that take a step as long as a variable does
+TOKEN = 6  # pairs that take a step as long as a variable does
 CODE_SETS = 61  # a step draws three times from the noise, so its count modulo a prime runs through all sets
 
 
@@ -65,9 +65,8 @@ class Job:
 
     @cached_property
     def terms(self) -> int:
-        """Pairs of variables, or variables, times values: what the time of a step grows with."""
-        least = TOKEN * self.instance.size if self.completes else 0  # many values of few variables take their time too
-        return max(count_pairs(self.instance), least) * self.shape[1]
+        """Pairs of variables, and variables, times values: what the time of a step grows with."""
+        return (count_pairs(self.instance) + TOKEN * self.instance.size) * self.shape[1]
 
     @cached_property
     def repairs(self) -> bool:

@@ -23,16 +23,18 @@ from blogdit.csp import Instance
 from blogdit.noise import wrap
 from blogdit.runtime import runs_kernels
 from blogdit.search.landscape import FINE, LEVELS, Int64, Landscape, landscapes, levels
+from blogdit.search.polish import pairs_only
 from blogdit.search.rows import Rows
 from blogdit.search.terms import Int32
 
 if TYPE_CHECKING:
     from blogdit.search.cooling_kernel import Plan
 
-HOT, WARM, COLD = 0.35, 0.2, 0.044  # temperatures, in units of what neighbours at random do to a variable
+HOT, WARM, COLD = 0.35, 0.2, 0.044  # temperatures, in units of the landscape's field
 TEMPERATURES = 256  # at most so many different ones
 LAST = 4  # sweeps with T = 0
-FEWEST_VARIABLES, SPARSE = 256, 16
+FEWEST_VARIABLES = 256
+SPARSE, SPARSE_CONSTRAINTS = 16, 40  # pairs of variables for each term, without and with constraints
 EXACT = 1 << 24  # whole numbers that float32 can tell apart
 
 
@@ -42,13 +44,16 @@ def steps_of(sweeps: int) -> int:
 
 
 def can_cool(instance: Instance, device: torch.device, width: int) -> bool:
-    """Two values; no constraints, whose penalties no temperature would fit; so few terms that colours are few. On a CPU
-    a sweep has to be worth its overhead, on a GPU there has to be the kernel."""
+    """Two values; so few terms that colours are few. On a CPU a sweep has to be worth its overhead, on a GPU there has
+    to be the kernel. Few variables with constraints, or with many, are better left to walks."""
     goal, size = instance.objective, instance.size
-    if width != 2 or instance.constraints or goal is None:
+    if width != 2 or goal is None or not pairs_only(instance):
         return False
-    sparse = SPARSE * (len(goal.differ) + len(goal.pairwise)) <= size**2
-    return sparse and (runs_kernels(device) or (device.type == "cpu" and size >= FEWEST_VARIABLES))
+    terms = len(goal.differ) + len(goal.pairwise) + sum(map(len, instance.constraints))
+    if (SPARSE_CONSTRAINTS if instance.constraints else SPARSE) * terms > size**2:
+        return False
+    large = size >= FEWEST_VARIABLES
+    return large if device.type == "cpu" else runs_kernels(device) and (large or not instance.constraints)
 
 
 class Cooling:

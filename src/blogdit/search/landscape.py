@@ -33,7 +33,7 @@ class Landscape(NamedTuple):
     unit: int
     drive: Int64  # of each variable, where all others are 0
     links: Couplings
-    field: float  # standard deviation of what neighbours at random do to the median variable, in the walk's energy
+    field: float  # what temperatures are counted in, in the walk's energy
     reach: int  # no flip costs more than this
     classes: list[npt.NDArray[np.intp]]  # variables that may change, by colour
 
@@ -41,17 +41,20 @@ class Landscape(NamedTuple):
 def landscapes(walk: Rows) -> list[Landscape]:
     still = walk._costs(walk.x.new_zeros((1, walk.size, walk.variables), dtype=torch.long))[0]
     drives = (still[..., 1].long() - still[..., 0]).cpu().numpy()
-    return [_landscape(*one) for one in zip(walk.links, drives, strict=True)]
+    return [_landscape(*one) for one in zip(walk.links, drives, walk.usual, strict=True)]
 
 
-def _landscape(links: Couplings, drive: Int64) -> Landscape:
+def _landscape(links: Couplings, drive: Int64, usual: float | None) -> Landscape:
+    """With penalties, which no state should pay, temperatures follow what variables usually earn; else the standard
+    deviation of what neighbours at random do to the median variable."""
     free = np.abs(drive) < NEVER // 2
     owner = np.repeat(np.arange(len(drive)), np.diff(links.starts))
     unit = max(int(np.gcd.reduce(np.concatenate([links.pull, drive[free]]))), 1)
     drive, links = np.where(free, drive // unit, 0), links._replace(pull=links.pull // unit)
     # The mean would follow a few large weights, or many variables without neighbours.
     variances = np.bincount(owner, links.pull.astype(np.float64) ** 2 / 4, len(drive))[np.diff(links.starts) > 0]
-    field = unit * math.sqrt(np.median(variances)) if len(variances) else 0.0
+    spread = unit * math.sqrt(np.median(variances)) if len(variances) else 0.0
+    field = spread if usual is None else usual
     reach = int((np.abs(drive) + np.bincount(owner, np.abs(links.pull), len(drive))).max(initial=0))
     return Landscape(unit, drive, links, field, reach, _colours(links, free))
 

@@ -38,6 +38,7 @@ NOTHING = 1 << 62  # the energy of a state that is to be replaced
 MOST_WORK = {"cpu": 10**9, "cuda": 5 * 10**11}  # moves times values that a move looks at: seconds for an instance
 TOGETHER, SQUARES = 1 << 25, 1 << 30  # entries of all tables of neighbours on the device, and pairs of variables
 COLUMNS, FEW_CELLS = 32, 1 << 16  # on a CPU: with more chains, or pairs as above, a sweep takes longer
+LARGE_SET = 2048  # variables: on a CPU swaps take too long for more, unless there are too many pairs for annealing
 MOST_CELLS = 1 << 27  # (variable, value) pairs of all walkers on the device
 
 
@@ -84,13 +85,19 @@ def _parts(instances: Sequence[Instance], values: Tensor, width: int) -> Iterato
     room = min(TOGETHER // max(table_size(one, variables) for one in instances), SQUARES // variables**2)
     kind = kind_of(device)
     rooms = {"swaps": together(len(values), variables, kind), "cools": room, "walks": room}
-    ways = [
-        "swaps" if can_swap(one, kind) else "cools" if can_cool(one, device, width) else "walks" for one in instances
-    ]
+    ways = [_way(one, device, width) for one in instances]
     for how, most in rooms.items():
         alike = [place for place, way in enumerate(ways) if way == how]
         for at in range(0, len(alike), max(most, 1)):
             yield how, alike[at : at + max(most, 1)]
+
+
+def _way(instance: Instance, device: torch.device, width: int) -> str:
+    """How an instance is searched."""
+    swaps, cools = can_swap(instance), can_cool(instance, device, width)
+    if swaps and cools and kind_of(device) == "cpu" and instance.size > LARGE_SET:
+        return "cools"
+    return "swaps" if swaps else "cools" if cools else "walks"
 
 
 def _walkers(instances: int, cells: int, kind: str, cools: bool) -> int:

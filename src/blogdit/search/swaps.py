@@ -22,7 +22,7 @@ from blogdit.search.walk import SIDE_BY_SIDE
 if TYPE_CHECKING:
     from blogdit.search.swap_kernel import KernelWalkers
 
-MOST_VARIABLES = {"cpu": 2048, "cuda": 4096}  # a walker has a weight for every two of them
+MOST_VARIABLES = 4096  # a walker has a weight for every two of them
 MOST_WEIGHTS = {"cpu": 1 << 25, "cuda": 1 << 30}  # of all walkers that are on the device at a time
 WALKERS = {"cpu": 1, "cuda": 8}  # of an instance; one long walk finds more than several short ones
 FEW_STARTS = 4  # that a CPU looks at: the good ones come last
@@ -33,10 +33,10 @@ GLANCE, LAUNCH = 256, 1 << 23  # steps of all walkers between looks at the clock
 Stop = Callable[[], bool]
 
 
-def can_swap(instance: Instance, kind: str) -> bool:
+def can_swap(instance: Instance) -> bool:
     """True for independent sets without weights, some variables of which may be given as 0."""
     goal = instance.objective
-    if goal is None or instance.size > MOST_VARIABLES[kind] or len(goal.differ) or len(goal.pairwise):
+    if goal is None or instance.size > MOST_VARIABLES or len(goal.differ) or len(goal.pairwise):
         return False
     if (instance.domain_sizes > 2).any() or (instance.given_values[instance.is_given] != 0).any():
         return False
