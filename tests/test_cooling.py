@@ -211,5 +211,5 @@ def test_temperatures_suit_the_median_variable(extra):
     chosen = [Instance([2] * size, (), goal)]
     walk = Walk(chosen, starts(chosen, 1, size), 2)
     (land,) = landscapes(walk)
-    weight = walk.terms.weight[0, 20].max().item()  # an edge of weight 1, in the walk's units
+    weight = walk.terms.weight[walk.terms.variable == 20].max().item()  # an edge of weight 1, in the walk's units
     assert land.field == pytest.approx(np.sqrt(2) * weight, rel=1e-6)

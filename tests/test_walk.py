@@ -233,7 +233,9 @@ def test_what_can_walk():
     assert not can_walk(Instance([2, 2], (NotEqual([[0, 1]]),)), 32)
     assert not can_walk(Instance([2, 2], (AllDifferent([[0, 1]]),), goal), 32)
     hub = np.stack([np.zeros(9999, int), np.arange(1, 10_000)], 1)
-    assert not can_walk(mis.build((10_000, hub)), 10_000)
+    hubs = Instance([3] * 10_000, (NotEqual(hub),), goal)
+    assert not can_walk(hubs, 10_000)  # a table of 10,000 rows with 9,999 entries
+    assert can_walk(mis.build((10_000, hub)), 10_000)  # needs a list only
 
 
 def test_terms_of_single_variables_alone_can_be_walked():

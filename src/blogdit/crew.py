@@ -71,7 +71,7 @@ class Job:
     @cached_property
     def repairs(self) -> bool:
         """Whether violated pairs can be repaired after its last step."""
-        return can_repair(self.instance, self.shape[0])
+        return can_repair(self.instance)
 
     @cached_property
     def completes(self) -> bool:

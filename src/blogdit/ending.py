@@ -21,14 +21,14 @@ from blogdit.search.completion import complete
 from blogdit.search.polish import can_polish, polish
 from blogdit.search.population import search
 from blogdit.search.repair import repair
-from blogdit.search.terms import table_size
+from blogdit.search.terms import list_size
 from blogdit.solving import SolveOptions
 
 SEARCH_SHARE = 0.5  # of a time limit, for the search after the last step
 WALK_SHARE = 0.9  # of what the search has; the rest is for descent
-# Entries of the table of neighbours of an instance that the search also begins from nothing, and its share of the time.
+# Terms of an instance that the search also begins from nothing, each counted twice, and its share of the time.
 LARGEST_GREEDY, GREEDY_SHARE = 1 << 18, 0.1
-FEWEST_STARTS, MOST_LOOKUPS = 4, 1 << 25  # on a CPU: entries of these tables that all starts have to be looked up in
+FEWEST_STARTS, MOST_LOOKUPS = 4, 1 << 25  # on a CPU: of these terms, so many are looked up for all starts together
 
 
 def sampling_share(job: Job, options: SolveOptions) -> float:
@@ -117,10 +117,10 @@ class Ending:
         if not index.is_cuda:
             greedy, soon = torch.zeros_like(starts[:1]), now + GREEDY_SHARE * (end - now)
             for start, one in zip(greedy[0], instances, strict=True):
-                small = table_size(one, one.size) <= LARGEST_GREEDY
+                small = list_size(one) <= LARGEST_GREEDY
                 answer = polish(one, one.given_values, soon, exchanges=False) if small else one.given_values
                 start[: one.size] = torch.tensor(answer)
-            most = MOST_LOOKUPS // sum(max(table_size(one, starts.shape[2]), 1) for one in instances)
+            most = MOST_LOOKUPS // sum(max(list_size(one), 1) for one in instances)
             starts = torch.cat([starts, greedy])[-max(most, FEWEST_STARTS) :]  # the good ones come last
         soon = now + WALK_SHARE * (end - now)
         enough = None if self.options.target is None and not self.options.first_feasible else self.enough

@@ -67,10 +67,10 @@ class RegisterFlips:
     """J of each instance of a walk, (B, N, stride), as multiples of a unit, in as few bits as they need."""
 
     def __init__(self, rows: Rows):
-        other = rows.terms.other
+        other = rows.tables.other
         stride = -(-rows.variables // 16) * 16
         table = torch.zeros(*other.shape[:2], stride, dtype=torch.int32, device=other.device)
-        table.scatter_add_(2, other.long(), pulls(rows.terms))
+        table.scatter_add_(2, other.long(), pulls(rows.tables))
         units = [max(int(np.gcd.reduce(one.unique().cpu().numpy())), 1) for one in table]
         self.unit = torch.tensor(units, dtype=torch.int32, device=other.device)
         table //= self.unit[:, None, None]

@@ -21,8 +21,8 @@ from blogdit.csp import Instance
 from blogdit.noise import mix, wrap
 from blogdit.search.cooling import Cooling, can_cool
 from blogdit.search.swaps import Stop, Swaps, can_swap, kind_of, together
-from blogdit.search.terms import NEVER, table_size
-from blogdit.search.walk import SIDE_BY_SIDE, Walk
+from blogdit.search.terms import NEVER, list_size, table_size
+from blogdit.search.walk import SIDE_BY_SIDE, Walk, fits_tables
 
 ROUNDS = {"cpu": 1, "cuda": 8}  # unless they may take all the time
 ROUND = 128  # moves for each variable in a round
@@ -36,7 +36,7 @@ ISLAND = 8  # chains
 PATIENCE = 3  # rounds that an island goes on without a gain
 NOTHING = 1 << 62  # the energy of a state that is to be replaced
 MOST_WORK = {"cpu": 10**9, "cuda": 5 * 10**11}  # moves times values that a move looks at: seconds for an instance
-TOGETHER, SQUARES = 1 << 25, 1 << 30  # entries of all tables of neighbours on the device, and pairs of variables
+TOGETHER, SQUARES = 1 << 25, 1 << 30  # terms on the device (lists, on a GPU tables), and pairs of variables
 COLUMNS, FEW_CELLS = 32, 1 << 16  # on a CPU: with more chains, or pairs as above, a sweep takes longer
 LARGE_SET = 2048  # variables: on a CPU swaps take too long for more, unless there are too many pairs for annealing
 MOST_CELLS = 1 << 27  # (variable, value) pairs of all walkers on the device
@@ -54,8 +54,10 @@ def search(
     """The lowest state that any chain of an instance comes across, (B, N); `values` (chains, B, N) are the starts.
     A number of rounds, or what there is time for; with `all_the_time` it goes on until the deadline, unless the answers
     (B, N) are good `enough`."""
-    began, device, variables = time.monotonic(), values.device, max(values.shape[2], 1)
-    found = torch.empty_like(values[0], dtype=torch.long)
+    began, asked, variables = time.monotonic(), values.device, max(values.shape[2], 1)
+    if not all(fits_tables(one, variables) for one in instances):
+        values = values.cpu()
+    device, found = values.device, torch.empty_like(values[0], dtype=torch.long)
     done = 0
     for how, places in _parts(instances, values, width):
         members, starts = [instances[place] for place in places], values[:, places]
@@ -75,15 +77,16 @@ def search(
         else:
             population.run(end, stopped, may_end)
         found[places] = population.lowest()
-    return found
+    return found.to(asked)
 
 
 def _parts(instances: Sequence[Instance], values: Tensor, width: int) -> Iterator[tuple[str, list[int]]]:
     """Places of instances that are searched in the same way, as many as there is room for: what an instance gets must
     not depend on those beside it."""
     device, variables = values.device, max(values.shape[2], 1)
-    room = min(TOGETHER // max(table_size(one, variables) for one in instances), SQUARES // variables**2)
     kind = kind_of(device)
+    terms = [table_size(one, variables) if kind == "cuda" else list_size(one) for one in instances]
+    room = min(TOGETHER // max(1, *terms), SQUARES // variables**2)
     rooms = {"swaps": together(len(values), variables, kind), "cools": room, "walks": room}
     ways = [_way(one, device, width) for one in instances]
     for how, most in rooms.items():
@@ -131,8 +134,10 @@ class Population:
             self.walk.start(starts)
         self.cooling = Cooling(self.walk) if cools else None
         # Where only the differences of two values count, a state and its mirror image are the same.
-        own, weight = self.walk.terms.own, self.walk.terms.weight
-        alike = ((own < 0) | (weight == 0)).all(2).all(1) & (self.walk.alone == 0).all(2).eq(self.walk.real).all(1)
+        terms = self.walk.terms
+        on_values = terms.instance[(terms.own >= 0) & (terms.weight != 0)]
+        differences = torch.bincount(on_values, minlength=len(instances)) == 0
+        alike = differences & (self.walk.alone == 0).all(2).eq(self.walk.real).all(1)
         self.mirrored = alike & (width == 2)  # (B,)
         self.states, self.energies = self._outcome()
         self.best_energy, self.best = self.energies[0].clone(), self.states[0].clone()  # of all, (B,) and (B, N)

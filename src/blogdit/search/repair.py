@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from blogdit.csp import Instance
 from blogdit.noise import mix, wrap
 from blogdit.runtime import runs_kernels
 from blogdit.search.polish import pairs_only
-from blogdit.search.terms import CLOSED, NEVER, table_size
+from blogdit.search.terms import CLOSED, NEVER, list_size, table_size
 from blogdit.search.walk import GLANCE, LARGEST, Walk
 
 ROUND = {"cpu": 64, "cuda": 1024}  # moves for each variable, unless they may take all the time; but at most
@@ -30,7 +30,7 @@ MOST_MOVES = {"cpu": 20_000, "cuda": 1 << 30}  # so many, and
 MOST_WORK = {"cpu": 1 << 28, "cuda": 1 << 31}  # so many times (variable, value) pairs: seconds
 # Of a CPU, between looks at the clock: some hundredths of a second, if a move takes as long as with so many pairs more.
 STRETCH, OVERHEAD = 5_000_000, 5_000
-TOGETHER = 1 << 25  # entries of all tables of neighbours on the device
+TOGETHER = 1 << 25  # terms on the device: entries of lists, on a GPU of tables
 
 Ints = npt.NDArray[np.intp]
 Int32 = npt.NDArray[np.int32]
@@ -48,11 +48,11 @@ class Links(NamedTuple):
     amounts: Int32
 
 
-def can_repair(instance: Instance, variables: int) -> bool:
+def can_repair(instance: Instance) -> bool:
     """True if there is no objective, and constraints on two variables are all there is."""
     if instance.objective is not None or not instance.constraints or not pairs_only(instance):
         return False
-    return table_size(instance, variables) <= LARGEST
+    return list_size(instance) <= LARGEST
 
 
 def repair(
@@ -66,10 +66,11 @@ def repair(
     """The state of each instance with fewest violated pairs that one of its chains comes across, (B, N); `values`
     (chains, B, N) are the starts. A number of moves or, with `all_the_time`, until the deadline."""
     began, variables = time.monotonic(), max(values.shape[2], 1)
-    device = values.device if runs_kernels(values.device) else torch.device("cpu")
+    tables = [table_size(one, variables) for one in instances]
+    device = values.device if runs_kernels(values.device) and max(tables) <= LARGEST else torch.device("cpu")
     kind = device.type
     moves = min(ROUND[kind] * variables, MOST_MOVES[kind], MOST_WORK[kind] // (variables * width))
-    some = max(TOGETHER // max(table_size(one, variables) for one in instances), 1)
+    some = max(TOGETHER // max(tables if kind == "cuda" else map(list_size, instances)), 1)
     found = []
     for first in range(0, len(instances), some):
         part = instances[first : first + some]
@@ -91,6 +92,12 @@ class Repair(Walk):
         super().start(values)
         self.rest = torch.zeros_like(self.costs)  # the move at which a variable may have a value again
         self.links_of: dict[tuple[int, int], Links] = {}
+
+    @cached_property
+    def first(self) -> list[int]:
+        """Where the terms of each variable begin, of one instance after the other, and where the last ones end."""
+        rows = self.terms.instance.long() * self.variables + self.terms.variable
+        return torch.searchsorted(rows, torch.arange(self.size * self.variables + 1)).tolist()
 
     def solved(self) -> bool:
         """Whether every instance has a chain that has been where nothing is violated."""
@@ -169,8 +176,9 @@ class Repair(Walk):
     def _links(self, place: int, variable: int) -> Links:
         """Of a variable of an instance."""
         if (place, variable) not in self.links_of:
-            count = int(self.terms.degree[place, variable])
-            other, own, theirs, weight = (t[place, variable, :count].numpy() for t in self.terms[:4])
+            row = place * self.variables + variable
+            mine = slice(*self.first[row : row + 2])
+            other, own, theirs, weight = (part[mine].numpy() for part in self.terms[2:])
             same = own < 0
             alike, index = np.unique(other[same].astype(np.intp), return_inverse=True)
             weights = np.zeros(len(alike), np.int32)

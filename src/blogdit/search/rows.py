@@ -14,9 +14,18 @@ from torch import Tensor
 from blogdit.csp import Instance
 from blogdit.noise import wrap
 from blogdit.search.polish import Pairs
-from blogdit.search.terms import Couplings, costs_alone, couplings, nudge_of, scale_of, terms_of
+from blogdit.search.terms import (
+    Couplings,
+    Tables,
+    costs_alone,
+    couplings,
+    nudge_of,
+    scale_of,
+    tables_of,
+    terms_of,
+)
 
-AT_ONCE = {"cpu": 1 << 18, "cuda": 1 << 24}  # entries of the table of neighbours, looked up for several chains
+AT_ONCE = {"cpu": 1 << 18, "cuda": 1 << 24}  # terms, looked up for several chains
 
 
 class Rows:
@@ -28,7 +37,7 @@ class Rows:
         self.width, device = width, values.device
         pairs = [Pairs(instance) for instance in instances]
         scales = [scale_of(one) for one in pairs]
-        self.terms = terms_of(pairs, scales, self.variables, device)
+        self.terms = terms_of(pairs, scales, device)
         self.alone = costs_alone(pairs, scales, self.variables, width).to(device)
         sizes = torch.tensor([instance.size for instance in instances], device=device)
         self.real = torch.arange(self.variables, device=device) < sizes[:, None]
@@ -51,7 +60,12 @@ class Rows:
     @cached_property
     def links(self) -> list[Couplings]:
         """Of each instance, for variables with two values."""
-        return couplings(self.terms)
+        return couplings(self.terms, self.size, self.variables)
+
+    @cached_property
+    def tables(self) -> Tables:
+        """Of all terms, for whoever looks up those of a variable on the device."""
+        return tables_of(self.terms, self.size, self.variables)
 
     def start(self, values: Tensor) -> None:
         """Begin at `values` (C, B, N), with nothing seen."""
@@ -78,12 +92,15 @@ class Rows:
 
     def _costs(self, x: Tensor) -> Tensor:
         """The energy of every variable at every value, the others at x (C, B, N)."""
-        some = max(AT_ONCE[x.device.type] // max(self.terms.other.numel(), 1), 1)  # chains
+        some = max(AT_ONCE[x.device.type] // max(len(self.terms.other), 1), 1)  # chains
         return torch.cat([self._costs_of(x[first : first + some]) for first in range(0, len(x), some)])
 
     def _costs_of(self, x: Tensor) -> Tensor:
-        other, own, theirs, weight, _ = (table.expand(len(x), *table.shape) for table in self.terms)
-        there = x[:, :, None].expand(-1, -1, self.variables, -1).gather(3, other.long())  # (C, B, N, D)
+        instance, variable, other, own, theirs, weight = self.terms
+        first = instance.long() * self.variables
+        there = x.flatten(1)[:, first + other]  # (C, E)
         same = own < 0
-        amount = weight * (same | (theirs == there))
-        return self.alone.expand(len(x), -1, -1, -1).scatter_add(3, torch.where(same, there, own.long()), amount)
+        cell = (first + variable) * self.width + torch.where(same, there, own)
+        alone = self.alone.flatten().expand(len(x), -1)
+        costs = alone.scatter_add(1, cell, weight * (same | (theirs == there)))
+        return costs.view(len(x), self.size, self.variables, self.width)

@@ -1,4 +1,4 @@
-"""Energy terms on pairs of variables as tables of whole numbers: what the searches on them look up.
+"""Energy terms on pairs of variables as lists and tables of whole numbers: what the searches on them look up.
 
 Where variables have two values, the energy of x in {0, 1}^n is quadratic, so all that a search needs to know is
 
@@ -9,6 +9,7 @@ and flipping x_j adds J_ij or -J_ij. `pulls` and `couplings` have J.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,7 +19,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from blogdit.constraints import Conflict, FloatArray, NotEqual
+from blogdit.constraints import Conflict, FloatArray, IntArray, NotEqual
 from blogdit.csp import Instance
 from blogdit.search.polish import Pairs
 
@@ -29,8 +30,19 @@ Int32 = npt.NDArray[np.int32]
 
 
 class Terms(NamedTuple):
-    """Energy terms by instance and variable, (B, N, D) int32: weight w if the variable has value `own` and `other` has
-    `theirs`; own = -1: if both have the same. Padding, after the first `degree` (B, N), has weight 0."""
+    """Energy terms of instances, each at both of its variables, one variable after the other; (E,) int32. Weight w if
+    the variable has value `own` and `other` has `theirs`; own = -1: if both have the same."""
+
+    instance: Tensor
+    variable: Tensor
+    other: Tensor
+    own: Tensor
+    theirs: Tensor
+    weight: Tensor
+
+
+class Tables(NamedTuple):
+    """The same by instance and variable, (B, N, D). Padding, after the first `degree` (B, N), has weight 0."""
 
     other: Tensor
     own: Tensor
@@ -39,13 +51,22 @@ class Terms(NamedTuple):
     degree: Tensor
 
 
-def table_size(instance: Instance, variables: int) -> int:
-    """Entries of the table of neighbours of an instance padded to `variables`."""
+def _ends(instance: Instance) -> IntArray:
+    """The variables of all terms, each as often as it has one."""
     goal = instance.objective
     ends = [] if goal is None else [goal.differ[:, :2], goal.pairwise[:, :2]]
     ends += [group.pairs for group in instance.constraints if isinstance(group, NotEqual | Conflict)]
-    degree = np.bincount(np.concatenate([pair.reshape(-1) for pair in ends]), minlength=1).max()
-    return variables * max(int(degree), 1)
+    return np.concatenate([pair.reshape(-1) for pair in ends])
+
+
+def list_size(instance: Instance) -> int:
+    """Entries of the list of terms of an instance."""
+    return len(_ends(instance))
+
+
+def table_size(instance: Instance, variables: int) -> int:
+    """Entries of the table of an instance padded to `variables`: one variable with many terms makes it large."""
+    return variables * max(int(np.bincount(_ends(instance), minlength=1).max()), 1)
 
 
 def _sizes(pairs: Pairs) -> FloatArray:
@@ -83,16 +104,29 @@ def nudge_of(pairs: Pairs, scale: float) -> int:
     return int(np.clip(least / 2, 1, (1 << 15) - 1))
 
 
-def terms_of(pairs: Sequence[Pairs], scales: Sequence[float], variables: int, device: torch.device) -> Terms:
-    deepest = max(int(np.diff(one.starts).max(initial=0)) for one in pairs)
-    other, own, theirs, weight = np.zeros((4, len(pairs), variables, max(deepest, 1)), np.int32)
-    count = np.zeros((len(pairs), variables), np.int32)
-    for place, (one, scale) in enumerate(zip(pairs, scales, strict=True)):
-        slot = np.arange(len(one.owner)) - one.starts[one.owner]
-        other[place, one.owner, slot], weight[place, one.owner, slot] = one.other, in_units(scale, one.weights)
-        own[place, one.owner, slot], theirs[place, one.owner, slot] = one.values.T
-        count[place, : len(one.starts) - 1] = np.diff(one.starts)
-    return Terms(*(torch.from_numpy(table).to(device) for table in (other, own, theirs, weight, count)))
+def terms_of(pairs: Sequence[Pairs], scales: Sequence[float], device: torch.device) -> Terms:
+    instance = np.repeat(np.arange(len(pairs)), [len(one.owner) for one in pairs])
+    variable, other, values = (
+        np.concatenate(parts) for parts in zip(*((one.owner, one.other, one.values) for one in pairs), strict=True)
+    )
+    weight = np.concatenate([in_units(scale, one.weights) for one, scale in zip(pairs, scales, strict=True)])
+    lists = (instance, variable, other, *values.T, weight)
+    return Terms(*(torch.from_numpy(part.astype(np.int32)).to(device) for part in lists))
+
+
+def tables_of(terms: Terms, size: int, variables: int) -> Tables:
+    """For so many instances with so many variables."""
+    row = terms.instance.long() * variables + terms.variable
+    degree = torch.bincount(row, minlength=size * variables)
+    slot = torch.arange(len(row), device=row.device) - (degree.cumsum(0) - degree)[row]
+    deepest = max(int(degree.max()), 1) if len(degree) else 1
+
+    def table(part: Tensor) -> Tensor:
+        empty = part.new_zeros(size * variables * deepest)
+        return empty.index_copy(0, row * deepest + slot, part).view(size, variables, deepest)
+
+    other, own, theirs, weight = map(table, terms[2:])
+    return Tables(other, own, theirs, weight, degree.int().view(size, variables))
 
 
 def costs_alone(pairs: Sequence[Pairs], scales: Sequence[float], variables: int, width: int) -> Tensor:
@@ -106,9 +140,9 @@ def costs_alone(pairs: Sequence[Pairs], scales: Sequence[float], variables: int,
     return torch.from_numpy(costs)
 
 
-def pulls(terms: Terms) -> Tensor:
-    """What x_j = 1 instead of 0 adds to the drive of variable i, for all of its neighbours (B, N, D): "both the same"
-    costs w more at 1 and w less at 0; other terms have a sign for each end."""
+def pulls(terms: Terms | Tables) -> Tensor:
+    """What x_j = 1 instead of 0 adds to the drive of variable i, for all terms: "both the same" costs w more at 1 and w
+    less at 0; others have a sign for each end."""
     return torch.where(terms.own < 0, 2 * terms.weight, terms.weight * (2 * terms.own - 1) * (2 * terms.theirs - 1))
 
 
@@ -120,17 +154,17 @@ class Couplings(NamedTuple):
     pull: Int32
 
 
-def couplings(terms: Terms) -> list[Couplings]:
-    """Of each instance."""
-    pull, others, degrees = (t.cpu().numpy() for t in (pulls(terms), terms.other, terms.degree))
-    size, variables, deepest = others.shape
+def couplings(terms: Terms, size: int, variables: int) -> list[Couplings]:
+    """Of each of so many instances with so many variables."""
+    instance, owner, other, pull = (
+        t.cpu().numpy() for t in (terms.instance, terms.variable.long(), terms.other, pulls(terms))
+    )
+    ends = np.searchsorted(instance, np.arange(size + 1))
     found = []
-    for place in range(size):
-        listed = np.arange(deepest) < degrees[place][:, None]
-        owner = np.repeat(np.arange(variables), degrees[place])
-        keys, index = np.unique(owner * variables + others[place][listed], return_inverse=True)
+    for first, last in itertools.pairwise(ends):
+        keys, index = np.unique(owner[first:last] * variables + other[first:last], return_inverse=True)
         total = np.zeros(len(keys), np.int32)
-        np.add.at(total, index, pull[place][listed])
+        np.add.at(total, index, pull[first:last])
         starts = np.searchsorted(keys, variables * np.arange(variables + 1))
         found.append(Couplings(starts, (keys % variables).astype(np.intp), total))
     return found

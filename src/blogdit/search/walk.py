@@ -22,20 +22,26 @@ from blogdit.runtime import runs_kernels
 from blogdit.search.flips import Flips
 from blogdit.search.polish import can_polish
 from blogdit.search.rows import Rows
-from blogdit.search.terms import NEVER, table_size
+from blogdit.search.terms import NEVER, list_size, table_size
 
 if TYPE_CHECKING:
     from blogdit.search.flip_kernel import RegisterFlips
 
-LARGEST = 1 << 24  # entries of the table of neighbours of an instance that walks
+LARGEST = 1 << 24  # entries of the list of terms of an instance that walks, and of the table, if it needs one
 # Between looks at the clock: moves, or with the kernel (variable, value) pairs looked at, hundredths of a second.
 GLANCE, LAUNCH = 64, 1 << 25
 FEWEST_CELLS, SIDE_BY_SIDE = 2048, 396  # a move takes as long as with so many pairs; rows that an H200 runs at once
 
 
 def can_walk(instance: Instance, variables: int) -> bool:
-    """Not where a few variables with very many neighbours make the table large."""
-    return can_polish(instance) and table_size(instance, variables) <= LARGEST
+    """Not where a few variables with very many neighbours make the table large; two values do not need it, on a CPU."""
+    if not can_polish(instance) or list_size(instance) > LARGEST:
+        return False
+    return bool((instance.domain_sizes <= 2).all()) or fits_tables(instance, variables)
+
+
+def fits_tables(instance: Instance, variables: int) -> bool:
+    return table_size(instance, variables) <= LARGEST
 
 
 class Walk(Rows):
@@ -127,7 +133,7 @@ class Walk(Rows):
 
     def _update_costs(self, variable: Tensor, old: Tensor, new: Tensor) -> None:
         """The neighbours of a variable that went from `old` to `new` (rows, 1)."""
-        other, own, theirs, weight = (table[self.instance, variable] for table in self.terms[:4])
+        other, own, theirs, weight = (table[self.instance, variable] for table in self.tables[:4])
         same = own < 0
         before = other * self.width + torch.where(same, old, theirs)
         after = other * self.width + torch.where(same, new, theirs)

@@ -138,10 +138,10 @@ def take_moves(rows: Rows, moves: int, repairs: bool = False) -> None:
     values = triton.next_power_of_2(rows.width)
     tile = min(triton.next_power_of_2(rows.variables), max(1, CELLS // values))
     _walk_kernel[(len(rows.x),)](
-        *rows.terms,
+        *rows.tables,
         rows.x, rows.rest, rows.costs, rows.best_x, rows.energy, rows.best, rows.when,
         rows.salt, rows.nudge, rows.pause,
-        rows.taken, moves, rows.variables, rows.size, rows.terms.other.shape[2],
+        rows.taken, moves, rows.variables, rows.size, rows.tables.other.shape[2],
         width=rows.width, values=values, tile=tile, neighbours=NEIGHBOURS, repairs=repairs, num_warps=WARPS,
     )  # fmt: skip
     rows.taken += moves
