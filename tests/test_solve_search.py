@@ -12,7 +12,7 @@ from blogdit import ending as module
 from blogdit.constraints import Linear, NotEqual
 from blogdit.crew import Job
 from blogdit.csp import Instance, Objective
-from blogdit.problems import generate
+from blogdit.problems import coloring, generate
 from blogdit.solver import Solver
 from blogdit.solving import Finished, SolveOptions, Step
 from helpers import TRIANGLE, random_model
@@ -197,6 +197,14 @@ def test_what_chains_leave_violated_is_repaired(model):
     assert [result.steps for result in repaired] == [2, 2, 2]
 
 
+def test_a_repair_begins_at_a_good_state(model):
+    """Two colours for a long path: more than moves from random states find in that time."""
+    path = coloring.build((2000, [[i, i + 1] for i in range(1999)]), 2)
+    ((_, result),) = Solver(model, SolveOptions(steps=1)).results([path])
+    assert result.status == "solved"
+    assert result.raw_violations > 0
+
+
 def test_a_repair_never_makes_an_answer_worse(model, monkeypatch):
     (graph,) = generate("coloring", 1, seed=1, vertices=40, colors=4, p_min=0.15, p_max=0.15)
     monkeypatch.setattr(module, "repair", lambda *arguments: torch.zeros(1, 64, dtype=torch.long))  # all of one colour
@@ -241,6 +249,7 @@ def test_a_repair_is_tried_early(clock, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(module, "repair", in_vain)
+        patch.setattr(module, "fill", lambda *arguments: None)
         ((_, result),) = clock.solver(time_limit=16.0).results([graph])
         assert asked == [(0.25, 0.5), (1.0, 2.0), (4.0, 8.0), (8.0, 16.0)]
         assert result.status == "infeasible"

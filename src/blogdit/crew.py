@@ -21,7 +21,7 @@ from blogdit.batch import Batch, collate, same_structure
 from blogdit.blocks import Selector, SelectorName, decode
 from blogdit.chain import prior
 from blogdit.checkpoint import Model
-from blogdit.constraints import Scopes
+from blogdit.constraints import IntArray, Scopes
 from blogdit.csp import Instance
 from blogdit.denoiser import CodeBank
 from blogdit.network import Context
@@ -52,6 +52,7 @@ class Job:
     steps: int = 0  # taken by its batch since
     tried: float = 0.0  # seconds after it had entered, when a search last tried to solve it before its last step
     exhausted: bool = False  # a tree search has tried everything
+    filled: IntArray | None = None  # where a repair may begin
     answered: bool = False  # it has its result, and keeps its place until others come
     shape: Shape = field(init=False)
 

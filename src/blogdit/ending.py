@@ -18,6 +18,7 @@ from blogdit.csp import Instance
 from blogdit.result import Result
 from blogdit.runtime import runs_kernels
 from blogdit.search.completion import complete
+from blogdit.search.filling import fill
 from blogdit.search.polish import can_polish, polish
 from blogdit.search.population import search
 from blogdit.search.repair import repair
@@ -28,6 +29,7 @@ SEARCH_SHARE = 0.5  # of a time limit, for the search after the last step
 WALK_SHARE = 0.9  # of what the search has; the rest is for descent
 # Terms of an instance that the search also begins from nothing, each counted twice, and its share of the time.
 LARGEST_GREEDY, GREEDY_SHARE = 1 << 18, 0.1
+LARGE = 2048  # variables of an instance that is filled on a GPU, too, where many small ones would take too long
 FEWEST_STARTS, MOST_LOOKUPS = 4, 1 << 25  # on a CPU: of these terms, so many are looked up for all starts together
 
 
@@ -97,9 +99,18 @@ class Ending:
     def _repair(self, instances: Sequence[Instance], index: Tensor, end: float, goes_on: bool) -> Tensor:
         """Tabu search on what is violated, from the best states; on a GPU also from where the chains are."""
         starts = self.crew.best_values[None, index]
+        for start, place in zip(starts[0], index.tolist(), strict=True):
+            job = self.crew.jobs[place]
+            if job.filled is None and (not index.is_cuda or job.instance.size >= LARGE):
+                job.filled = fill(job.instance, end)
+            if job.filled is not None and self._is_better(job.filled, job.instance, start):
+                start[: job.instance.size] = torch.from_numpy(job.filled)
         if runs_kernels(index.device):
             starts = torch.cat([starts, self._chains(index)])
         return repair(instances, starts, self.crew.batch.values, end, self.stopped, goes_on)
+
+    def _is_better(self, values: IntArray, instance: Instance, than: Tensor) -> bool:
+        return instance.verify(values).violated < instance.verify(than[: instance.size].cpu().numpy()).violated
 
     def _complete(self, instances: Sequence[Instance], index: Tensor, end: float, goes_on: bool) -> Tensor:
         """Tree search that tries first what the best states and the chains say."""
