@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.constraints import Conflict, Linear
+from blogdit.constraints import Conflict, Linear, NotEqual
 from blogdit.csp import Instance, Objective
 from blogdit.noise import mix, wrap
 from blogdit.problems import generate, maxcut, mis
@@ -186,7 +186,8 @@ def test_temperatures_of_sets_follow_what_vertices_usually_weigh():
         walk = Walk(chosen, starts(chosen, 1, 60), 2)
         assert landscapes(walk)[0].field == pytest.approx(usual * scale_of(Pairs(chosen[0])))
     cuts = generate("maxcut", 1, seed=1, vertices=12)
-    assert Walk(cuts, starts(cuts, 1, 12), 2).usual == [None]
+    cuts.append(Instance(cuts[0].domain_sizes, (NotEqual([[0, 1]]),), cuts[0].objective))  # pairs earn something too
+    assert Walk(cuts, starts(cuts, 1, 12), 2).usual == [None, None]
 
 
 def test_annealing_finds_the_heaviest_sets_of_small_graphs():

@@ -155,11 +155,10 @@ def test_large_cuts_are_annealed(monkeypatch):
 
 def test_large_sets_are_annealed_if_they_have_few_pairs():
     """More vertices than swaps are for, on a CPU; unless pairs are too many for annealing."""
-    where = torch.device("cpu")
+    start = torch.zeros(2, 1, module.LARGE_SET + 1, dtype=torch.long)
     sparse, dense = (mis.build(random_graph(module.LARGE_SET + 1, p, np.random.default_rng(0))) for p in (0.004, 0.1))
-    assert [module._way(one, where, 2) for one in (sparse, dense)] == ["cools", "swaps"]
-    chosen = [sparse]
-    found = search(chosen, torch.zeros(2, 1, sparse.size, dtype=torch.long), 2)[0].numpy()
+    assert [module._way(one, start, 2)[0] for one in (sparse, dense)] == ["cools", "swaps"]
+    found = search([sparse], start, 2)[0].numpy()
     greedy = independent_set(mis.graph_of(sparse), np.zeros(sparse.size, np.int64))
     assert sparse.verify(found).satisfied
     assert found.sum() > greedy.sum()

@@ -176,6 +176,44 @@ def test_a_total_time_alone_is_divided(clock):
     assert all(found[place].status == "solved" for place in (0, 2))
 
 
+def test_the_last_part_of_a_total_time_is_like_the_others(clock):
+    """Sampling and search have their shares of it: not of the whole total, of which little is left."""
+    cuts = [generate("maxcut", 1, seed=0, vertices=n)[0] for n in (10, 40, 70)]
+    found = dict(clock.solver(total_time=12.0, schedule="budget").results(cuts))
+    assert [found[place].steps for place in range(3)] == [pytest.approx(20, abs=2)] * 3
+
+
+def test_reading_takes_little_of_a_total_time(clock):
+    """A source that needs half a second for each: it is not read to its end before the first step."""
+
+    def slow():
+        for cut in generate("maxcut", 100, seed=0, vertices=12):
+            clock.now += 0.5
+            yield cut
+
+    solver = clock.solver(total_time=10.0, batch_size=1)
+    found = dict(solver.results(slow()))
+    assert clock.now < 112
+    assert len(found) > 2
+    assert solver.cut_short
+
+
+def test_who_starts_again_without_memory_has_a_part_of_what_is_left(clock, monkeypatch):
+    """Three seconds into a total of twelve; two of four had a batch, and have to do with one place then."""
+    cuts = generate("maxcut", 4, seed=0, vertices=12)
+    solver, steps = clock.solver(total_time=12.0, batch_size=2, polish=False), Solver._take_steps
+
+    def full(self, crew):
+        if clock.now > 103 and self._most == 2:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+        return steps(self, crew)
+
+    monkeypatch.setattr(Solver, "_take_steps", full)
+    found = dict(solver.results(cuts))
+    assert sorted(found) == [0, 1, 2, 3]
+    assert all(result.steps > 10 for result in found.values())
+
+
 def test_a_total_time_for_one_batch_is_for_all_of_it(clock):
     cuts = generate("maxcut", 3, seed=0, vertices=12)
     found = dict(clock.solver(total_time=4.0).results(cuts))
@@ -195,6 +233,13 @@ def test_what_chains_leave_violated_is_repaired(model):
     assert [result.raw_violations for result in repaired] == [result.verdict.violated for result in plain]
     assert all(result.verdict.violated > 0 and result.raw_violations is None for result in plain)
     assert [result.steps for result in repaired] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("options", [{"steps": 0}, {"time_limit": 0.0}])
+def test_without_pairs_there_is_nothing_to_repair(model, options):
+    graphs = [coloring.build((3, np.zeros((0, 2), np.int64)), 2), Instance([], (NotEqual([]),))]
+    found = dict(Solver(model, SolveOptions(**options)).results(graphs))
+    assert [found[place].status for place in range(2)] == ["solved", "solved"]
 
 
 def test_a_repair_begins_at_a_good_state(model):
@@ -249,7 +294,7 @@ def test_a_repair_is_tried_early(clock, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(module, "repair", in_vain)
-        patch.setattr(module, "fill", lambda *arguments: None)
+        patch.setattr(module, "fill", lambda instance, start, *others: (start, True))
         ((_, result),) = clock.solver(time_limit=16.0).results([graph])
         assert asked == [(0.25, 0.5), (1.0, 2.0), (4.0, 8.0), (8.0, 16.0)]
         assert result.status == "infeasible"

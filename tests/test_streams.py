@@ -71,7 +71,7 @@ def test_what_cannot_be_solved_is_reported_once(pool):
 
 def test_the_total_time_is_that_of_all_problems_together(pool, monkeypatch):
     """A clock that jumps at every look at it: the second problem is not reached."""
-    now = iter(range(0, 10_000, 15))
+    now = iter(range(0, 10_000, 8))
     monkeypatch.setattr("time.monotonic", lambda: next(now))
     mixed = generate("coloring", 1, seed=0) + generate("maxcut", 1, seed=0)
     assert [event.index for event in pool.run(mixed)] == [0]

@@ -29,7 +29,8 @@ SEARCH_SHARE = 0.5  # of a time limit, for the search after the last step
 WALK_SHARE = 0.9  # of what the search has; the rest is for descent
 # Terms of an instance that the search also begins from nothing, each counted twice, and its share of the time.
 LARGEST_GREEDY, GREEDY_SHARE = 1 << 18, 0.1
-LARGE = 2048  # variables of an instance that is filled on a GPU, too, where many small ones would take too long
+FILL_SHARE = 0.5  # of the time of a repair, to fill variables anew
+FILLED = 2048  # variables: where a repair is on a GPU, smaller instances are not filled, as they may be many
 FEWEST_STARTS, MOST_LOOKUPS = 4, 1 << 25  # on a CPU: of these terms, so many are looked up for all starts together
 
 
@@ -99,18 +100,25 @@ class Ending:
     def _repair(self, instances: Sequence[Instance], index: Tensor, end: float, goes_on: bool) -> Tensor:
         """Tabu search on what is violated, from the best states; on a GPU also from where the chains are."""
         starts = self.crew.best_values[None, index]
+        began = time.monotonic()
+        soon = began + FILL_SHARE * (end - began)  # who is not reached may be at the next try
         for start, place in zip(starts[0], index.tolist(), strict=True):
             job = self.crew.jobs[place]
-            if job.filled is None and (not index.is_cuda or job.instance.size >= LARGE):
-                job.filled = fill(job.instance, end)
-            if job.filled is not None and self._is_better(job.filled, job.instance, start):
-                start[: job.instance.size] = torch.from_numpy(job.filled)
+            if not index.is_cuda or job.instance.size >= FILLED:
+                start[: job.instance.size] = torch.from_numpy(self._filled(job, start, soon))
         if runs_kernels(index.device):
             starts = torch.cat([starts, self._chains(index)])
         return repair(instances, starts, self.crew.batch.values, end, self.stopped, goes_on)
 
-    def _is_better(self, values: IntArray, instance: Instance, than: Tensor) -> bool:
-        return instance.verify(values).violated < instance.verify(than[: instance.size].cpu().numpy()).violated
+    def _filled(self, job: Job, start: Tensor, end: float) -> IntArray:
+        """What violates less: a start, or its variables filled anew."""
+        closest = start[: job.instance.size].cpu().numpy()
+        if job.filled is None:
+            values, complete = fill(job.instance, closest, end, self.stopped)
+            job.filled = values if complete else None
+        else:
+            values = job.filled
+        return min(closest, values, key=lambda one: job.instance.verify(one).violated)
 
     def _complete(self, instances: Sequence[Instance], index: Tensor, end: float, goes_on: bool) -> Tensor:
         """Tree search that tries first what the best states and the chains say."""

@@ -34,7 +34,8 @@ from blogdit.stepping import Stepped, Stepper, Watch
 # few enough that a step stays short.
 PLACES = {"cpu": 1 << 14, "cuda": 1 << 20}
 MOST_PLACES = 1024  # instances
-AHEAD = 1024  # instances that are read before the first step, to divide a total time among them
+# Instances that are read to divide a total time among them, and the most of that time that reading may take.
+AHEAD, AHEAD_SHARE = 1024, 1 / 16
 # A search tries to solve an instance before its last step: first after this share of its time for sampling, or these
 # seconds if they are less, then after so many times as long.
 EARLY, SOON, LATER = 1 / 16, 0.25, 4
@@ -134,10 +135,13 @@ class Solver:
         return max(1, min(self._most, PLACES[self.device.type] // (math.prod(shape[:2]) * self.options.chains)))
 
     def _read_ahead(self, source: Iterator[tuple[int, Instance]], waiting: deque[Job]) -> None:
-        while True:
+        began = time.monotonic()
+        while not self.stopping and not self.out_of_time():
             first = self.crew.jobs[0] if self.crew is not None else waiting[0] if waiting else None
-            if first is not None and len(waiting) >= max(4 * self._places(first.shape), AHEAD * self._divides):
-                return
+            if first is not None and len(waiting) >= 4 * self._places(first.shape):
+                late = time.monotonic() - began > AHEAD_SHARE * (self.options.total_time or 0.0)
+                if not self._divides or late or len(waiting) >= AHEAD:
+                    return
             if (following := next(source, None)) is None:
                 return
             waiting.append(Job(*following))
@@ -167,9 +171,7 @@ class Solver:
         if not fitting:
             return crew
         self.stepper = None  # its memory is for the next one
-        limit = self._limit(len(inside) + len(fitting), len(inside) + len(waiting) + self.elsewhere())
-        for job in fitting:
-            job.limit = limit
+        self._limit(fitting, len(inside) + len(fitting), len(inside) + len(waiting) + self.elsewhere())
         newcomers = self._enter(fitting)
         joined = newcomers if crew is None else self._prepare(crew.keep(inside).join(newcomers))
         chosen = {job.index for job in fitting}
@@ -274,14 +276,16 @@ class Solver:
         """Whether a total time has to be divided among instances: nothing else ends them."""
         return self.options.total_time is not None and self.options.time_limit is None and self.options.steps is None
 
-    def _limit(self, together: int, everyone: int) -> float:
-        """Seconds for an instance that enters a batch of so many, of all that are left: its part of the total time, so
-        that the others are reached too."""
-        if self.options.time_limit is not None:
-            return self.options.time_limit
-        if not self._divides or together == everyone:
-            return math.inf
-        return max(self._end - time.monotonic(), 0.0) * together / everyone
+    def _limit(self, jobs: list[Job], together: int, left: int) -> None:
+        """Give instances that enter a batch of so many their seconds; of a total time their part, as so many instances
+        are left for it, in this batch or elsewhere."""
+        now = time.monotonic()
+        part = max(self._end - now, 0.0) * together / left
+        for job in jobs:
+            if self._divides:
+                job.limit = part + max(now - job.entered, 0.0)  # who starts again has used some time in vain
+            else:
+                job.limit = math.inf if self.options.time_limit is None else self.options.time_limit
 
     @property
     def _end(self) -> float:
@@ -364,7 +368,9 @@ class Solver:
 
     def _reserve(self, job: Job) -> float:
         """Of the total time, what the search after the last step needs: after a number of steps, little."""
-        reserve = (1 - sampling_share(job, self.options)) * min(self.options.total_time or 0.0, job.limit)
+        if self.options.total_time is None:
+            return 0.0
+        reserve = (1 - sampling_share(job, self.options)) * min(self._end - job.entered, job.limit)
         if job.all_or_nothing and self.others_wait:  # who cannot be solved must not keep them out
             return 0.0
         return reserve if self.options.steps is None else 0.1 * reserve

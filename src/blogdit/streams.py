@@ -36,9 +36,9 @@ class ByProblem:
             return self.first()
         return min(heads, key=lambda head: head[0])[1] if heads else None
 
-    def not_of(self, problem: str) -> int:
-        """How many instances of other problems wait."""
-        return sum(len(queue) for name, queue in self.queues.items() if name != problem)
+    def waiting(self) -> dict[str, int]:
+        """How many instances of each problem wait."""
+        return {problem: len(queue) for problem, queue in self.queues.items()}
 
     def of(self, problem: str) -> Iterator[tuple[int, Instance]]:
         """(number in the stream, instance) of one problem."""
@@ -94,9 +94,14 @@ class SolverPool:
                 continue
             self.working = solver
             solver.trace, solver.on_step, solver.stopping = self.trace, self.on_step, self.stopping
-            solver.elsewhere = partial(queues.not_of, head.problem)
+            solver.elsewhere = partial(self._elsewhere, queues, head.problem)
             yield from solver.run(self._fitting(solver, queues.of(head.problem)), started)
             self.cut_short = solver.cut_short or (solver.out_of_time() and queues.first() is not None)
+
+    def _elsewhere(self, queues: ByProblem, problem: str) -> int:
+        """How many instances wait for solvers of other problems."""
+        known = {name for name, solver in self.solvers.items() if solver is None} | {problem}
+        return sum(count for name, count in queues.waiting().items() if name not in known)
 
     def _solver(self, instance: Instance) -> Solver | None:
         if instance.problem not in self.solvers:

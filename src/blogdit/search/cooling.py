@@ -45,7 +45,8 @@ def steps_of(sweeps: int) -> int:
 
 def can_cool(instance: Instance, device: torch.device, width: int) -> bool:
     """Two values; so few terms that colours are few. On a CPU a sweep has to be worth its overhead, on a GPU there has
-    to be the kernel. Few variables with constraints, or with many, are better left to walks."""
+    to be the kernel. Where there are constraints, walks are better on few variables (FEWEST_VARIABLES), and from fewer
+    terms on (SPARSE_CONSTRAINTS)."""
     goal, size = instance.objective, instance.size
     if width != 2 or goal is None or not pairs_only(instance):
         return False

@@ -45,8 +45,8 @@ def landscapes(walk: Rows) -> list[Landscape]:
 
 
 def _landscape(links: Couplings, drive: Int64, usual: float | None) -> Landscape:
-    """With penalties, which no state should pay, temperatures follow what variables usually earn; else the standard
-    deviation of what neighbours at random do to the median variable."""
+    """If pairs are penalties, which no state should pay, temperatures follow what variables usually earn; else the
+    standard deviation of what neighbours at random do to the median variable."""
     free = np.abs(drive) < NEVER // 2
     owner = np.repeat(np.arange(len(drive)), np.diff(links.starts))
     unit = max(int(np.gcd.reduce(np.concatenate([links.pull, drive[free]]))), 1)

@@ -40,9 +40,10 @@ class Pairs:
             np.add.at(gains, objective.differ[:, column], np.abs(objective.differ_weights))
             np.add.at(gains, objective.pairwise[:, column], np.abs(objective.pairwise_weights))
         self.most = float(gains.max(initial=0.0)) or 1.0
-        earning = gains[gains > 0]
-        self.usual = float(np.quantile(earning, 0.9)) if len(earning) else 1.0  # a few large weights do not count
-        self.constrained = bool(instance.constraints)
+        # Where constraints are all that is on pairs: what nine of ten variables earn at most.
+        earning, alone = gains[gains > 0], not len(objective.differ) and not len(objective.pairwise)
+        constrained = alone and len(earning) and any(map(len, instance.constraints))
+        self.usual = float(np.quantile(earning, 0.9)) if constrained else None
         penalty = (1 + 1 / 64) * self.most  # sums of it have no rounding errors
         self.slack = self.most / 60  # what it costs to break one constraint for the largest gain, and a little more
         # (i, j, a, b, weight): costs weight where x_i = a and x_j = b; a = -1: where x_i = x_j

@@ -38,6 +38,7 @@ NOTHING = 1 << 62  # the energy of a state that is to be replaced
 MOST_WORK = {"cpu": 10**9, "cuda": 5 * 10**11}  # moves times values that a move looks at: seconds for an instance
 TOGETHER, SQUARES = 1 << 25, 1 << 30  # terms on the device (lists, on a GPU tables), and pairs of variables
 COLUMNS, FEW_CELLS = 32, 1 << 16  # on a CPU: with more chains, or pairs as above, a sweep takes longer
+MOVED = 4  # starts of an instance whose table is too large for a GPU; the good ones come last
 LARGE_SET = 2048  # variables: on a CPU swaps take too long for more, unless there are too many pairs for annealing
 MOST_CELLS = 1 << 27  # (variable, value) pairs of all walkers on the device
 
@@ -54,18 +55,18 @@ def search(
     """The lowest state that any chain of an instance comes across, (B, N); `values` (chains, B, N) are the starts.
     A number of rounds, or what there is time for; with `all_the_time` it goes on until the deadline, unless the answers
     (B, N) are good `enough`."""
-    began, asked, variables = time.monotonic(), values.device, max(values.shape[2], 1)
-    if not all(fits_tables(one, variables) for one in instances):
-        values = values.cpu()
-    device, found = values.device, torch.empty_like(values[0], dtype=torch.long)
+    began, variables = time.monotonic(), max(values.shape[2], 1)
+    found = torch.empty_like(values[0], dtype=torch.long)
     done = 0
-    for how, places in _parts(instances, values, width):
+    for how, where, places in _parts(instances, values, width):
         members, starts = [instances[place] for place in places], values[:, places]
+        if where != values.device:
+            starts = starts[-MOVED:].to(where)
         population: Swaps | Population
         if how == "swaps":
             population = Swaps(members, starts, all_the_time)
         else:
-            more = _walkers(len(members), variables * width, device.type, how == "cools") if all_the_time else 0
+            more = _walkers(len(members), variables * width, where.type, how == "cools") if all_the_time else 0
             population = Population(members, starts, width, more, how == "cools")
         done += len(members)
         end = began + (deadline - began) * done / len(instances)
@@ -76,31 +77,36 @@ def search(
             population.run_until(end, stopped, may_end, soon=enough is not None)
         else:
             population.run(end, stopped, may_end)
-        found[places] = population.lowest()
-    return found.to(asked)
+        found[places] = population.lowest().to(found.device)
+    return found
 
 
-def _parts(instances: Sequence[Instance], values: Tensor, width: int) -> Iterator[tuple[str, list[int]]]:
-    """Places of instances that are searched in the same way, as many as there is room for: what an instance gets must
+def _parts(instances: Sequence[Instance], values: Tensor, width: int) -> Iterator[tuple[str, torch.device, list[int]]]:
+    """How and where instances are searched, and their places, as many as there is room for: what an instance gets must
     not depend on those beside it."""
-    device, variables = values.device, max(values.shape[2], 1)
-    kind = kind_of(device)
-    terms = [table_size(one, variables) if kind == "cuda" else list_size(one) for one in instances]
-    room = min(TOGETHER // max(1, *terms), SQUARES // variables**2)
-    rooms = {"swaps": together(len(values), variables, kind), "cools": room, "walks": room}
-    ways = [_way(one, device, width) for one in instances]
-    for how, most in rooms.items():
-        alike = [place for place, way in enumerate(ways) if way == how]
-        for at in range(0, len(alike), max(most, 1)):
-            yield how, alike[at : at + max(most, 1)]
+    variables = max(values.shape[2], 1)
+    ways = [_way(one, values, width) for one in instances]
+    for how, where in sorted(set(ways), key=str):
+        alike = [place for place, way in enumerate(ways) if way == (how, where)]
+        kind = kind_of(where)
+        terms = [
+            table_size(instances[place], variables) if kind == "cuda" else list_size(instances[place])
+            for place in alike
+        ]
+        room = min(TOGETHER // max([1, *terms]), SQUARES // variables**2)
+        most = max(together(len(values), variables, kind) if how == "swaps" else room, 1)
+        for at in range(0, len(alike), most):
+            yield how, where, alike[at : at + most]
 
 
-def _way(instance: Instance, device: torch.device, width: int) -> str:
-    """How an instance is searched."""
-    swaps, cools = can_swap(instance), can_cool(instance, device, width)
-    if swaps and cools and kind_of(device) == "cpu" and instance.size > LARGE_SET:
-        return "cools"
-    return "swaps" if swaps else "cools" if cools else "walks"
+def _way(instance: Instance, values: Tensor, width: int) -> tuple[str, torch.device]:
+    """How and where an instance is searched: on a GPU, unless its table is too large."""
+    fits = values.device.type == "cpu" or fits_tables(instance, values.shape[2])
+    where = values.device if fits else torch.device("cpu")
+    swaps, cools = can_swap(instance), can_cool(instance, where, width)
+    if swaps and cools and kind_of(where) == "cpu" and instance.size > LARGE_SET:
+        return "cools", where
+    return "swaps" if swaps else "cools" if cools else "walks", where
 
 
 def _walkers(instances: int, cells: int, kind: str, cools: bool) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import NamedTuple
 
@@ -65,20 +65,30 @@ def repair(
 ) -> Tensor:
     """The state of each instance with fewest violated pairs that one of its chains comes across, (B, N); `values`
     (chains, B, N) are the starts. A number of moves or, with `all_the_time`, until the deadline."""
-    began, variables = time.monotonic(), max(values.shape[2], 1)
-    tables = [table_size(one, variables) for one in instances]
-    device = values.device if runs_kernels(values.device) and max(tables) <= LARGEST else torch.device("cpu")
-    kind = device.type
-    moves = min(ROUND[kind] * variables, MOST_MOVES[kind], MOST_WORK[kind] // (variables * width))
-    some = max(TOGETHER // max(tables if kind == "cuda" else map(list_size, instances)), 1)
-    found = []
-    for first in range(0, len(instances), some):
-        part = instances[first : first + some]
-        walks = Repair(part, values[:, first : first + some].to(device), width)
-        end = began + (deadline - began) * (first + len(part)) / len(instances)
+    began, variables, done = time.monotonic(), max(values.shape[2], 1), 0
+    found = torch.empty_like(values[0])
+    for where, places in _parts(instances, values):
+        kind = where.type
+        moves = min(ROUND[kind] * variables, MOST_MOVES[kind], MOST_WORK[kind] // (variables * width))
+        walks = Repair([instances[place] for place in places], values[:, places].to(where), width)
+        done += len(places)
+        end = began + (deadline - began) * done / len(instances)
         walks.run(1 << 30 if all_the_time else moves, end, partial(_may_end, walks, stopped))
-        found.append(walks.lowest())
-    return torch.cat(found).to(values.device)
+        found[places] = walks.lowest().to(found)
+    return found
+
+
+def _parts(instances: Sequence[Instance], values: Tensor) -> Iterator[tuple[torch.device, list[int]]]:
+    """Where instances are repaired, and their places, as many as there is room for: on a GPU, unless its table is too
+    large."""
+    variables, cpu = max(values.shape[2], 1), torch.device("cpu")
+    tables = [table_size(one, variables) if runs_kernels(values.device) else LARGEST + 1 for one in instances]
+    for where in dict.fromkeys((values.device, cpu)):
+        alike = [p for p, table in enumerate(tables) if (values.device if table <= LARGEST else cpu) == where]
+        terms = [list_size(instances[place]) if where == cpu else tables[place] for place in alike]
+        some = max(TOGETHER // max([1, *terms]), 1)
+        for at in range(0, len(alike), some):
+            yield where, alike[at : at + some]
 
 
 def _may_end(walks: Repair, stopped: Callable[[], bool]) -> bool:

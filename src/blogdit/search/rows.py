@@ -49,9 +49,7 @@ class Rows:
         nudges = [nudge_of(*one) for one in zip(pairs, scales, strict=True)]
         self.nudge = torch.tensor(nudges, dtype=torch.int32, device=device)[self.instance]
         self.order = torch.arange(self.variables * width, dtype=torch.int32, device=device) * 0x5BD1E995
-        # With constraints, what most variables can earn; without, nothing can be said in general.
-        usual = [one.usual * scale if one.constrained else None for one, scale in zip(pairs, scales, strict=True)]
-        self.usual = usual
+        self.usual = [one.usual and one.usual * scale for one, scale in zip(pairs, scales, strict=True)]
         self.round = 0
         # While `flips` or `flip_kernel` take the moves: the cost of 1 less that of 0, instead of `costs`.
         self.drive: Tensor | None = None

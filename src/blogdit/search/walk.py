@@ -37,7 +37,7 @@ def can_walk(instance: Instance, variables: int) -> bool:
     """Not where a few variables with very many neighbours make the table large; two values do not need it, on a CPU."""
     if not can_polish(instance) or list_size(instance) > LARGEST:
         return False
-    return bool((instance.domain_sizes <= 2).all()) or fits_tables(instance, variables)
+    return instance.domain_sizes.max(initial=1) == 2 or fits_tables(instance, variables)
 
 
 def fits_tables(instance: Instance, variables: int) -> bool:
