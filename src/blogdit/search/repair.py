@@ -70,7 +70,8 @@ def repair(
     for where, places in _parts(instances, values):
         kind = where.type
         moves = min(ROUND[kind] * variables, MOST_MOVES[kind], MOST_WORK[kind] // (variables * width))
-        walks = Repair([instances[place] for place in places], values[:, places].to(where), width)
+        starts = values[:, places] if where == values.device else values[:1, places].to(where)  # the best comes first
+        walks = Repair([instances[place] for place in places], starts, width)
         done += len(places)
         end = began + (deadline - began) * done / len(instances)
         walks.run(1 << 30 if all_the_time else moves, end, partial(_may_end, walks, stopped))
