@@ -100,8 +100,8 @@ class SolverPool:
 
     def _elsewhere(self, queues: ByProblem, problem: str) -> int:
         """How many instances wait for solvers of other problems."""
-        known = {name for name, solver in self.solvers.items() if solver is None} | {problem}
-        return sum(count for name, count in queues.waiting().items() if name not in known)
+        left_out = {name for name, solver in self.solvers.items() if solver is None} | {problem}
+        return sum(count for name, count in queues.waiting().items() if name not in left_out)
 
     def _solver(self, instance: Instance) -> Solver | None:
         if instance.problem not in self.solvers:
