@@ -21,8 +21,8 @@ from blogdit.csp import Instance
 from blogdit.noise import mix, wrap
 from blogdit.search.cooling import Cooling, can_cool
 from blogdit.search.swaps import Stop, Swaps, can_swap, kind_of, together
-from blogdit.search.terms import NEVER, list_size, table_size
-from blogdit.search.walk import SIDE_BY_SIDE, Walk, fits_tables
+from blogdit.search.terms import NEVER
+from blogdit.search.walk import SIDE_BY_SIDE, Walk, fits_tables, room
 
 ROUNDS = {"cpu": 1, "cuda": 8}  # unless they may take all the time
 ROUND = 128  # moves for each variable in a round
@@ -36,7 +36,7 @@ ISLAND = 8  # chains
 PATIENCE = 3  # rounds that an island goes on without a gain
 NOTHING = 1 << 62  # the energy of a state that is to be replaced
 MOST_WORK = {"cpu": 10**9, "cuda": 5 * 10**11}  # moves times values that a move looks at: seconds for an instance
-TOGETHER, SQUARES = 1 << 25, 1 << 30  # terms on the device (lists, on a GPU tables), and pairs of variables
+SQUARES = 1 << 30  # pairs of variables of all instances on the device
 COLUMNS, FEW_CELLS = 32, 1 << 16  # on a CPU: with more chains, or pairs as above, a sweep takes longer
 MOVED = 4  # starts of an instance whose table is too large for a GPU; the good ones come last
 LARGE_SET = 2048  # variables: on a CPU swaps take too long for more, unless there are too many pairs for annealing
@@ -88,13 +88,10 @@ def _parts(instances: Sequence[Instance], values: Tensor, width: int) -> Iterato
     ways = [_way(one, values, width) for one in instances]
     for how, where in sorted(set(ways), key=str):
         alike = [place for place, way in enumerate(ways) if way == (how, where)]
-        kind = kind_of(where)
-        terms = [
-            table_size(instances[place], variables) if kind == "cuda" else list_size(instances[place])
-            for place in alike
-        ]
-        room = min(TOGETHER // max([1, *terms]), SQUARES // variables**2)
-        most = max(together(len(values), variables, kind) if how == "swaps" else room, 1)
+        kind, members = kind_of(where), [instances[place] for place in alike]
+        most = min(room(members, variables, kind == "cuda"), max(SQUARES // variables**2, 1))
+        if how == "swaps":
+            most = together(len(values), variables, kind)
         for at in range(0, len(alike), most):
             yield how, where, alike[at : at + most]
 

@@ -22,15 +22,14 @@ from blogdit.csp import Instance
 from blogdit.noise import mix, wrap
 from blogdit.runtime import runs_kernels
 from blogdit.search.polish import pairs_only
-from blogdit.search.terms import CLOSED, NEVER, list_size, table_size
-from blogdit.search.walk import GLANCE, LARGEST, Walk
+from blogdit.search.terms import CLOSED, NEVER, list_size
+from blogdit.search.walk import GLANCE, LARGEST, Walk, fits_tables, room
 
 ROUND = {"cpu": 64, "cuda": 1024}  # moves for each variable, unless they may take all the time; but at most
 MOST_MOVES = {"cpu": 20_000, "cuda": 1 << 30}  # so many, and
 MOST_WORK = {"cpu": 1 << 28, "cuda": 1 << 31}  # so many times (variable, value) pairs: seconds
 # Of a CPU, between looks at the clock: some hundredths of a second, if a move takes as long as with so many pairs more.
 STRETCH, OVERHEAD = 5_000_000, 5_000
-TOGETHER = 1 << 25  # terms on the device: entries of lists, on a GPU of tables
 
 Ints = npt.NDArray[np.intp]
 Int32 = npt.NDArray[np.int32]
@@ -82,14 +81,13 @@ def repair(
 def _parts(instances: Sequence[Instance], values: Tensor) -> Iterator[tuple[torch.device, list[int]]]:
     """Where instances are repaired, and their places, as many as there is room for: on a GPU, unless its table is too
     large."""
-    variables, cpu = max(values.shape[2], 1), torch.device("cpu")
-    tables = [table_size(one, variables) if runs_kernels(values.device) else LARGEST + 1 for one in instances]
-    for where in dict.fromkeys((values.device, cpu)):
-        alike = [p for p, table in enumerate(tables) if (values.device if table <= LARGEST else cpu) == where]
-        terms = [list_size(instances[place]) if where == cpu else tables[place] for place in alike]
-        some = max(TOGETHER // max([1, *terms]), 1)
+    variables, kernels = max(values.shape[2], 1), runs_kernels(values.device)
+    by_kernel = [kernels and fits_tables(one, variables) for one in instances]
+    for here in dict.fromkeys(by_kernel):
+        alike = [place for place, same in enumerate(by_kernel) if same == here]
+        some = room([instances[place] for place in alike], variables, here)
         for at in range(0, len(alike), some):
-            yield where, alike[at : at + some]
+            yield values.device if here else torch.device("cpu"), alike[at : at + some]
 
 
 def _may_end(walks: Repair, stopped: Callable[[], bool]) -> bool:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from blogdit.search.flip_kernel import RegisterFlips
 
 LARGEST = 1 << 24  # entries of the list of terms of an instance that walks, and of the table, if it needs one
+TOGETHER = 1 << 25  # such entries of all instances on the device
 # Between looks at the clock: moves, or with the kernel (variable, value) pairs looked at, hundredths of a second.
 GLANCE, LAUNCH = 64, 1 << 25
 FEWEST_CELLS, SIDE_BY_SIDE = 2048, 396  # a move takes as long as with so many pairs; rows that an H200 runs at once
@@ -42,6 +43,12 @@ def can_walk(instance: Instance, variables: int) -> bool:
 
 def fits_tables(instance: Instance, variables: int) -> bool:
     return table_size(instance, variables) <= LARGEST
+
+
+def room(instances: Sequence[Instance], variables: int, kernels: bool) -> int:
+    """How many such instances may be on a device at a time: kernels look their terms up in tables."""
+    terms = [table_size(one, variables) if kernels else list_size(one) for one in instances]
+    return max(TOGETHER // max([1, *terms]), 1)
 
 
 class Walk(Rows):
