@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 
@@ -186,6 +188,28 @@ def test_who_stops_it_is_told_how_to_go_on(tmp_path, counting, capsys):
     assert run([*command, "--out", str(tmp_path)]) == 130
     expected = f"stopped; what was finished is in {tmp_path}, and the same command goes on from there"
     assert capsys.readouterr().err.splitlines() == [expected]
+
+
+def test_sigterm_is_told_the_same(tmp_path):
+    program = """if True:
+        import os, signal, time
+        from blogdit.bench import runner
+        from blogdit.cli import main
+
+        def perform(*_):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(60)
+            yield []
+
+        runner.perform = perform
+        main()"""
+    command = ["bench", "mis", "--systems", "greedy", "--cases", "RB-small", "--limit", "1", "--device", "cpu"]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *command, "--out", str(tmp_path)], capture_output=True, text=True
+    )
+    assert done.returncode == 143
+    expected = f"stopped; what was finished is in {tmp_path}, and the same command goes on from there"
+    assert done.stderr.splitlines() == [expected]
 
 
 def test_systems_that_cannot_run_are_an_error(tmp_path, capsys):

@@ -2,14 +2,15 @@
 
 To add one, write `commands/NAME.py` with a function `NAME` and add it to `COMMANDS`. Modules that load torch are
 imported inside the function, so that `blogdit --help` and the light commands stay fast. Results go to stdout, all
-else to stderr. Exit codes: 0 done, 2 bad input or usage (one line on stderr), 3 an instance without a valid answer.
+else to stderr. Exit codes: 0 done, 2 bad input or usage (one line on stderr), 3 an instance without a valid answer,
+130 and 143 stopped by Ctrl-C and by SIGTERM.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -17,6 +18,7 @@ import blogdit
 from blogdit.commands.bench import bench
 from blogdit.commands.generate import generate
 from blogdit.commands.info import info
+from blogdit.commands.interrupts import Interrupts
 from blogdit.commands.solve import solve
 from blogdit.commands.train import train
 from blogdit.commands.verify import verify
@@ -71,7 +73,14 @@ def run(arguments: list[str] | None = None) -> int:
 
 
 def main() -> None:
-    sys.exit(run())
+    with Interrupts() as interrupts:  # a command without its own is stopped by SIGTERM as by Ctrl-C
+        interrupts.on_signal = _stop
+        code = run()
+    sys.exit(interrupts.exit_code or code)
+
+
+def _stop() -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def _fail(message: str) -> int:
