@@ -17,7 +17,7 @@ from blogdit.csp import Instance, Objective
 from blogdit.noise import mix, wrap
 from blogdit.problems import generate, maxcut, mis
 from blogdit.search import cooling
-from blogdit.search.cooling import COLD, HOT, LAST, WARM, Cooling, steps_of
+from blogdit.search.cooling import COLD, EVERY, HOT, HOTTER, LAST, WARM, Cooling, steps_of
 from blogdit.search.landscape import FINE, LEVELS, landscapes, levels
 from blogdit.search.polish import Pairs
 from blogdit.search.terms import scale_of
@@ -65,7 +65,8 @@ def by_hand(walk: Walk, values: torch.Tensor, hot: torch.Tensor, sweeps: int) ->
     x = values.cpu().numpy().copy()
     for place, land in enumerate(landscapes(walk)):
         for chain in range(len(x)):
-            begin = int((HOT if hot[chain, place] else WARM) * land.field)
+            most = HOT * (HOTTER if chain % EVERY == 1 else 1)
+            begin = int((most if hot[chain, place] else WARM) * land.field)
             end = int(COLD * land.field)
             salt = wrap(wrap(chain * 0x3C6EF372) + wrap(walk.round * 0x2545F491))
             for sweep in range(sweeps):

@@ -214,6 +214,26 @@ def test_rounds_of_annealing_grow(monkeypatch):
     assert planned == [32, 64, 128, 256, 512, 1024]
 
 
+@pytest.mark.parametrize("build", [maxcut.build, mis.build])
+def test_what_is_near_chance_begins_hot(build, monkeypatch):
+    """After the trial: random states of a cut do, a good one does not. Sets are warm: conflicts go anyway."""
+    heat, anneal = [], module.Cooling.run
+
+    def spy(self, values, hot, *more):
+        heat.append(hot[:, 0].tolist())
+        return anneal(self, values, hot, *more)
+
+    monkeypatch.setattr(module.Cooling, "run", spy)
+    monkeypatch.setattr(module, "TRIALS", {"cpu": 1, "cuda": 1})
+    one, is_cut = build(random_graph(400, 0.02, np.random.default_rng(0))), build is maxcut.build
+    values = starts([one], 3, 400)
+    population = Population([one], values, 2, cools=True)
+    values[1] = anneal(population.cooling, values, population.anew, 500)[1]
+    population = Population([one], values, 2, cools=True)
+    population.run_until(time.monotonic() + 3600, lambda: False, lambda: len(heat) == 2)
+    assert heat == [[False] * 3, [is_cut, False, is_cut]]
+
+
 def test_rounds_without_end_do_not_overflow():
     """A target that nothing reaches, and rounds without annealing, of which there are thousands in a minute."""
     (cut,) = generate("maxcut", 1, seed=0, vertices=4, p_min=0.9, p_max=0.9)

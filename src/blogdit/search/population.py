@@ -132,9 +132,11 @@ class Population:
         given, missing = len(values), max(walkers - len(values), 0)
         starts = torch.cat([values, values[:1].expand(missing, -1, -1)])
         self.walk = Walk(instances, starts, width)
-        if missing:
-            starts[given:] = self._drawn(starts)[given:]
-            self.walk.start(starts)
+        drawn = self._drawn(starts)
+        self.walk.start(drawn)
+        self.chance = self.walk.energy.view(starts.shape[:2]).double().mean(0)  # energies at random, (B,)
+        starts[given:] = drawn[given:]
+        self.walk.start(starts)
         self.cooling = Cooling(self.walk) if cools else None
         # Where only the differences of two values count, a state and its mirror image are the same.
         terms = self.walk.terms
@@ -151,7 +153,7 @@ class Population:
         self.record = torch.full((int(self.island[-1]) + 1, len(instances)), NOTHING, device=starts.device)
         self.since_gain = torch.zeros_like(self.record)  # rounds, by island and instance
         self._keep_best(self.states, self.energies)
-        # Where the chains begin the next round, and which of them do so at random.
+        # Where the chains begin the next round, and for which of them that is as good as random.
         self.starts, self.anew = self.states, torch.zeros_like(self.energies, dtype=torch.bool)
         self.anew[given:] = True
         self.annealing = 0.0  # seconds of the last round
@@ -176,10 +178,12 @@ class Population:
         length, sweeps, began = self._length(ROUND), FEWEST_SWEEPS, time.monotonic()
         trials = 0 if self.cooling is None or soon else TRIALS[self.states.device.type]
         while True:
-            start = time.monotonic()
+            start, before = time.monotonic(), self.energies
             if not self._round(length, sweeps, deadline, stopped, may_end):
                 return
-            if trials <= 0 and not self._mix():  # a trial is too short to learn from: the next begins where it did
+            if trials > 0:  # too short to learn from: the next begins where it did
+                self.anew |= self._near_chance(before)
+            elif not self._mix():
                 return
             trials, now = trials - 1, time.monotonic()
             rate, walking = sweeps / max(self.annealing, 1e-9), now - start - self.annealing
@@ -189,6 +193,12 @@ class Population:
             if left < 2 * sweeps:
                 sweeps = int(left)
             sweeps = FEWEST_SWEEPS if trials > 0 else max(sweeps, FEWEST_SWEEPS)
+
+    def _near_chance(self, before: Tensor) -> Tensor:
+        """Where a trial began nearer to chance than to what it found, (C, B). A state that violates constraints does
+        not count: conflicts go at any temperature."""
+        free = torch.tensor([one is None for one in self.walk.usual], device=before.device)
+        return free & (2 * before > self.chance + self.energies)
 
     def _length(self, moves: int) -> int:
         """Of a walk, so many moves for each variable, but few after annealing, which has done most of the work."""
