@@ -221,7 +221,7 @@ def test_what_is_near_chance_begins_hot(build, monkeypatch):
 
     def spy(self, values, hot, *more):
         heat.append(hot[:, 0].tolist())
-        return anneal(self, values, hot, *more)
+        return anneal(self, values, hot, *more) if len(heat) == 1 else values
 
     monkeypatch.setattr(module.Cooling, "run", spy)
     monkeypatch.setattr(module, "TRIALS", {"cpu": 1, "cuda": 1})
