@@ -35,3 +35,14 @@ def test_other_seeds_give_other_instances():
 def test_a_process_that_fails_says_why(monkeypatch):
     with pytest.raises(InputError, match=r"a process that makes instances failed: .*p_min must not exceed p_max"):
         generation._ask([generation.Order("coloring", 2, (0,), {"p_min": 0.9, "p_max": 0.1})])
+
+
+@pytest.mark.parametrize(("worth", "lines"), [(0.0, 1), (1e9, 0)])
+def test_long_work_is_told_once(worth, lines, monkeypatch):
+    monkeypatch.setattr(generation, "CHUNK", 2)
+    monkeypatch.setattr(generation, "WORTH", worth)
+    told = []
+    made = make_many("coloring", 7, (3, 0), {"vertices": 9, "colors": 3}, processes=1, tell=told.append)
+    assert len(made) == 7
+    assert len(told) == lines
+    assert all(line.startswith("making 7 instances of coloring, about ") for line in told)

@@ -168,12 +168,14 @@ def train(
     seed: int = 0,
     device: str = "auto",
     on_record: Callable[[dict[str, Any], float], None] | None = None,
+    tell: Callable[[str], None] = lambda line: None,
 ) -> Model:
     """Train a model for a problem family without labels; returns the best model so far, also in `out`.
 
     Instances come from the family's generator, or from the files `data` and `valid`. `resume` goes on from the state
     in `out`, with its settings and seed. `pause_after` stops after that many minutes of this call, to be resumed.
-    `on_record` gets each log record and the share of the budget that is spent.
+    `on_record` gets each log record and the share of the budget that is spent; `tell` a line where it takes long before
+    the first update.
     """
     out = Path(out)
     try:
@@ -196,7 +198,7 @@ def train(
     except ValueError as error:
         raise InputError(str(error)) from None
     with process_group(resolve_device(device)) as here:
-        trainer = Trainer(chosen, _data(chosen, seed, list(data), valid), budget, seed, str(here))
+        trainer = Trainer(chosen, _data(chosen, seed, list(data), valid, tell), budget, seed, str(here))
         if resume:
             trainer.load(out)
         for record in trainer.run(out, pause_after):
@@ -206,10 +208,12 @@ def train(
     return load_model(best if best.exists() else out / "last.safetensors")
 
 
-def _data(chosen: Recipe, seed: int, files: list[str | Path], valid: str | Path | None) -> Data:
+def _data(
+    chosen: Recipe, seed: int, files: list[str | Path], valid: str | Path | None, tell: Callable[[str], None]
+) -> Data:
     """Files where they are given, generated instances elsewhere."""
     try:
-        data = generated_data(chosen, seed, training=not files, validation=valid is None)
+        data = generated_data(chosen, seed, training=not files, validation=valid is None, tell=tell)
     except ValueError as error:
         raise InputError(str(error)) from None
     colors = chosen.generator.get("colors")

@@ -10,7 +10,7 @@ import pickle
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +23,7 @@ from blogdit.problems import family
 
 CHUNK = 256  # instances from one random stream
 WORTH = 5.0  # seconds of work left for which processes are started
+Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,15 @@ def cores() -> int:
 
 
 def make_many(
-    problem: str, count: int, seed: Sequence[int], settings: Mapping[str, Any], processes: int | None = None
+    problem: str,
+    count: int,
+    seed: Sequence[int],
+    settings: Mapping[str, Any],
+    processes: int | None = None,
+    tell: Tell = lambda line: None,
 ) -> list[Instance]:
-    """`count` instances; by `processes` (as many as there are cores), once it turns out to take long."""
+    """`count` instances; by `processes` (as many as there are cores), once it turns out to take long, of which `tell`
+    gets a line."""
     starts = range(0, count, CHUNK)
     jobs = [
         Order(problem, min(CHUNK, count - start), (*seed, number), dict(settings))
@@ -59,6 +66,8 @@ def make_many(
         left = jobs[len(chunks) :]
         expected = (time.monotonic() - began) / len(chunks) * len(left)
         workers = min(processes or cores(), len(left))
+        if len(chunks) == 1 and expected > WORTH:
+            tell(f"making {count:,} instances of {problem}, about {expected / workers:.0f} s")
         if workers > 1 and expected > WORTH:
             chunks += _in_processes(left, workers)
     return _sharing(chunks)

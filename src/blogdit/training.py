@@ -25,7 +25,7 @@ from blogdit.checkpoint import Model, save_model
 from blogdit.csp import Instance
 from blogdit.denoiser import CodeBank, Denoiser
 from blogdit.errors import InputError
-from blogdit.generation import make_many
+from blogdit.generation import Tell, make_many
 from blogdit.loss import TrainingLoss, learning_rate, temperature
 from blogdit.noise import GeneratorNoise
 from blogdit.recipe import Recipe
@@ -104,12 +104,14 @@ class Data:
     sources: dict[str, str] = field(default_factory=dict)
 
 
-def generated_data(recipe: Recipe, seed: int, training: bool = True, validation: bool = True) -> Data:
+def generated_data(
+    recipe: Recipe, seed: int, training: bool = True, validation: bool = True, tell: Tell = lambda line: None
+) -> Data:
     """Instances from the family's generator; training and validation come from different seeds, and an instance that
     both seeds make (there are few small puzzles) does not train."""
     config, settings = recipe.training, recipe.generator
-    pool = make_many(recipe.problem, config.pool, (seed, 0), settings) if training else []
-    held_out = make_many(recipe.problem, config.validation, (seed, 1), settings) if validation else []
+    pool = make_many(recipe.problem, config.pool, (seed, 0), settings, tell=tell) if training else []
+    held_out = make_many(recipe.problem, config.validation, (seed, 1), settings, tell=tell) if validation else []
     known = {_content(instance) for instance in held_out}
     kept = [instance for instance in pool if _content(instance) not in known]
     if pool and not kept:

@@ -37,7 +37,10 @@ class TrainingProgress:
         if self.console.is_terminal:
             self.bar.update(self.task, completed=min(spent, 1.0), description=line)
         if scored:
-            self.console.print(line, highlight=False) if self.console.is_terminal else print(line, file=sys.stderr)
+            self.tell(line)
+
+    def tell(self, line: str) -> None:
+        self.console.print(line, highlight=False) if self.console.is_terminal else print(line, file=sys.stderr)
 
     def __enter__(self) -> TrainingProgress:
         self.bar.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -42,6 +43,7 @@ def train(
     """
     from blogdit.api import train as train_model
     from blogdit.commands.progress import TrainingProgress
+    from blogdit.runlog import STATE
 
     if (minutes is None) == (updates is None):
         raise InputError("expected either --minutes or --updates")
@@ -69,9 +71,11 @@ def train(
                 seed=seed,
                 device=device,
                 on_record=on_record,
+                tell=progress.tell if os.environ.get("RANK", "0") == "0" else lambda line: None,
             )
     except KeyboardInterrupt:
-        print(f"stopped; the same command with --resume goes on with what is in {out}", file=sys.stderr)
+        kept = f"the same command with --resume goes on with what is in {out}"
+        print(f"stopped; {kept if (out / STATE).exists() else 'there was nothing to keep yet'}", file=sys.stderr)
         raise
     if writer is not None:
         writer.close()
