@@ -135,6 +135,7 @@ class Population:
         drawn = self._drawn(starts)
         self.walk.start(drawn)
         self.chance = self.walk.energy.view(starts.shape[:2]).double().mean(0)  # energies at random, (B,)
+        self.free = torch.tensor([not any(map(len, one.constraints)) for one in instances], device=starts.device)
         starts[given:] = drawn[given:]
         self.walk.start(starts)
         self.cooling = Cooling(self.walk) if cools else None
@@ -195,10 +196,9 @@ class Population:
             sweeps = FEWEST_SWEEPS if trials > 0 else max(sweeps, FEWEST_SWEEPS)
 
     def _near_chance(self, before: Tensor) -> Tensor:
-        """Where a trial began nearer to chance than to what it found, (C, B). A state that violates constraints does
-        not count: conflicts go at any temperature."""
-        free = torch.tensor([one is None for one in self.walk.usual], device=before.device)
-        return free & (2 * before > self.chance + self.energies)
+        """Where a trial began nearer to chance than to what it found, (C, B). With constraints, whose violations go at
+        any temperature, that says little."""
+        return self.free & (2 * before > self.chance + self.energies)
 
     def _length(self, moves: int) -> int:
         """Of a walk, so many moves for each variable, but few after annealing, which has done most of the work."""
