@@ -102,6 +102,29 @@ def test_a_slow_call_holds_nobody_up(tmp_path, counting):
     assert records[-1]["instance"] == first
 
 
+def test_a_call_that_had_begun_when_it_was_stopped_is_not_lost(tmp_path, counting):
+    begun, told = threading.Event(), threading.Event()
+    first, second = (instance.name for instance in datasets.load("coloring-5-50", None, 2))
+
+    def solve(instance, budget, seed=0):
+        if instance.name == first:
+            begun.wait(20)
+            raise KeyboardInterrupt
+        begun.set()
+        assert told.wait(20)
+        return Result(instance, np.zeros(instance.size, np.int64), 3, 0.0, seed)
+
+    def tell(text, work):
+        if text == "counting: waiting for calls that have begun":
+            told.set()
+
+    counting.parallel, counting.solve = True, solve
+    suite = replace(LIVE, entrants=(Entrant("counting", "counting"),), cases=LIVE.cases[1:])
+    with pytest.raises(KeyboardInterrupt):
+        run_suite(suite, tmp_path, Options(limit=2, jobs=2), {}, tell)
+    assert [record["instance"] for record in read_records(tmp_path / "records.jsonl")] == [second]
+
+
 def test_budgets_follow_the_protocol_unless_others_are_asked_for(tmp_path, counting):
     suite = replace(LIVE, entrants=(Entrant("counting", "counting"),))
     for index, (options, expected) in enumerate(

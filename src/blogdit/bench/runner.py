@@ -190,7 +190,7 @@ def perform(suite: Suite, work: Work, options: Options, tell: Tell) -> Iterator[
     for cell in work.cells:
         best_known = datasets.best_known(cell.case.split, options.data)
         batched = cell.system.batched
-        for call in _calls(cell, suite.runs, options):
+        for call in _calls(cell, suite.runs, options, tell):
             number = len(call.together)
             shared = {
                 **{"suite": suite.name, "case": cell.case.name, "system": cell.entrant.label},
@@ -210,8 +210,8 @@ def perform(suite: Suite, work: Work, options: Options, tell: Tell) -> Iterator[
             tell(f"{suite.name}, {cell.case.name}, {cell.entrant.label}", work)
 
 
-def _calls(cell: Cell, runs: int, options: Options) -> Iterator[Call]:
-    """One call after the other, or several at a time, as they end. Who stops asking waits for those that have begun."""
+def _calls(cell: Cell, runs: int, options: Options, tell: Tell) -> Iterator[Call]:
+    """One call after the other, or several at a time, as they end. Who is stopped has those that have begun, too."""
 
     def call(together: list[Instance]) -> Call:
         budget = _budget(cell, together, options)
@@ -225,9 +225,16 @@ def _calls(cell: Cell, runs: int, options: Options) -> Iterator[Call]:
         yield from map(call, batches)
         return
     pool = ThreadPoolExecutor(cell.jobs)
+    calls = [pool.submit(call, together) for together in batches]
     try:
-        for ended in as_completed([pool.submit(call, together) for together in batches]):
+        for ended in as_completed(tuple(calls)):
+            calls.remove(ended)
             yield ended.result()
+    except KeyboardInterrupt:
+        begun = [one for one in calls if not one.cancel()]
+        tell(f"{cell.entrant.label}: waiting for calls that have begun", None)
+        yield from (one.result() for one in begun)
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
