@@ -7,7 +7,7 @@ are small cases on generated instances that a CPU does in seconds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from blogdit.bench.statistics import Metric
@@ -55,6 +55,7 @@ def _entrants(*names: str) -> tuple[Entrant, ...]:
 
 
 OWN = ("blogdit", "blogdit-brief", "dit", "consformer")
+EASY_SUDOKU = Case("Sudoku easy", "satnet-test", "solved", seconds=10, steps=2000)
 HARD_SUDOKU = Case("Sudoku hard", "rrn-valid", "solved", seconds=10, steps=2000, count=2000)
 COLORING = (
     Case("k=5 n=50", "coloring-5-50", "solved", seconds=10),
@@ -70,8 +71,7 @@ MAXCUT = {
     name: Case(name, f"gset-{split}", "gap", seconds=180, stretch=True, chains=20)
     for name, split in (("800", "800"), ("1K", "1k"), ("2K", "2k"), (">=3K", "3k"), ("+1/-1", "signs"))
 }
-MAXCUT_800 = Case("MaxCut 800", "gset-800", "gap", seconds=180, stretch=True, chains=20)
-MAXCUT_2K = Case("MaxCut 2K", "gset-2k", "gap", seconds=180, stretch=True, chains=20)
+CUTS = tuple(replace(MAXCUT[name], name=f"MaxCut {name}") for name in ("800", "1K", "2K", ">=3K"))
 
 QUICK_SUDOKU = Case("31-42 givens", "sudoku-31-42", "solved", seconds=0.5, steps=50, count=6)
 QUICK_COLORING = Case("k=5 n=50", "coloring-5-50", "solved", seconds=0.5, count=8)
@@ -134,7 +134,7 @@ SUITES = {
         Suite(
             "ablations",
             "Ablations: what blogdit's parts add",
-            (HARD_SUDOKU, COLORING[1], COLORING[3], *MIS, MAXCUT_800, MAXCUT_2K),
+            (EASY_SUDOKU, HARD_SUDOKU, *COLORING, *MIS, *CUTS),
             QUICK,
             _entrants(
                 "blogdit",
@@ -165,12 +165,12 @@ SUITES = {
             "cost",
             "Cost: seconds per instance, and steps of all instances together per second",
             (
-                Case("Sudoku hard", "rrn-valid", "solved", seconds=10, steps=2000, count=1024),
-                Case("k=5 n=100", "coloring-5-100", "solved", seconds=10, steps=2000, count=64),
-                Case("RB-small", "rb-small", "objective", seconds=10, steps=1000, count=64),
-                Case("RB-large", "rb-large", "objective", seconds=20, steps=1000, count=32),
-                Case("MaxCut 800", "gset-800", "gap", seconds=10, stretch=True, chains=20),
-                Case("MaxCut 2K", "gset-2k", "gap", seconds=10, stretch=True, chains=20),
+                EASY_SUDOKU,
+                replace(HARD_SUDOKU, count=1024),
+                *(replace(case, steps=2000, count=64) for case in COLORING),
+                replace(MIS[0], count=64),
+                replace(MIS[1], count=32),
+                *(replace(case, seconds=10) for case in CUTS),
             ),
             QUICK,
             _entrants(*OWN, "gibbs", "rlsa", "cp-sat"),
