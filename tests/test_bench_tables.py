@@ -13,10 +13,10 @@ import pytest
 from bench_cases import BY_HAND, TINY, record
 from blogdit import datasets
 from blogdit.bench import own, report
-from blogdit.bench.measures import with_raw
+from blogdit.bench.measures import timed, with_raw
 from blogdit.bench.records import COLUMNS, RecordFile, device_name, read_records
 from blogdit.bench.report import fill
-from blogdit.bench.statistics import mean, worth
+from blogdit.bench.statistics import Mean, mean, worth
 from blogdit.bench.suites import SUITES
 from blogdit.bench.tables import budgets, footer, published, table, write_report
 from blogdit.errors import InputError
@@ -153,8 +153,11 @@ def test_intervals_do_not_depend_on_the_order():
 
 
 def test_weights_are_named():
-    records = [{**record("gaps", "first", "a", 20), "weights": "best.safetensors 0123456789ab"}, BY_HAND[3]]
-    assert "- Weights: first best.safetensors 0123456789ab.\n" in footer(TINY, records)
+    """Of every problem."""
+    records = [
+        {**record("gaps", "first", "a", 20), "weights": f"{name}.safetensors 01"} for name in ("mis", "mis", "cut")
+    ]
+    assert "- Weights: first mis.safetensors 01, first cut.safetensors 01.\n" in footer(TINY, [*records, BY_HAND[3]])
 
 
 def test_workers_are_stated_for_systems_that_use_them():
@@ -184,9 +187,33 @@ def test_runs_of_an_instance_count_once():
 
 def test_cost_table_by_hand():
     """`first` took 10 steps a second on each of three instances."""
-    lines = table(replace(TINY, table="cost"), TINY.entrants, BY_HAND).splitlines()
-    assert lines[2].startswith("| first | 1.00 | 10 |")
-    assert lines[3].startswith("| second | 0.5 | - |")
+    seconds, rates = table(replace(TINY, table="cost"), TINY.entrants, BY_HAND).split("\n\n")
+    assert seconds.splitlines()[2:] == ["| first | 1.00 | 1.00 |", "| second | 0.5 | - |"]
+    assert rates.splitlines()[2:] == ["| first | 10 | 10 |", "| second | - | - |"]
+
+
+def test_published_cost_has_columns_of_its_own():
+    records = [record("RB-small", "blogdit", "a", 20)]
+    *_, shown = table(SUITES["cost"], (), records).split("\n\n")
+    columns = "one instance | blogdit: seconds, published | blogdit: steps, published | cp-sat: seconds, published"
+    assert shown.splitlines()[0] == f"| {columns} |"
+    assert "| RB-small | 0.44 | 1000 | 0.39 |" in shown.splitlines()
+
+
+def test_a_call_of_many_instances_is_one_measurement():
+    """Two calls, of one and of three instances, 4 and 1 s each: their mean is 7 / 4, and lies between them."""
+    records = [{**record("gaps", "first", "a", 20, seconds=4.0), "call_seconds": 4.0}]
+    call = {"call_seconds": 3.0, "batch": 3}
+    records += [{**record("gaps", "first", name, 20, seconds=1.0), **call} for name in "bcd"]
+    assert timed(records, TINY.cases[0], "first") == Mean(1.75, 1.0, 4.0, 4)
+    alone = timed(records[1:], TINY.cases[0], "first")
+    assert alone == Mean(1.0, 1.0, 1.0, 3)
+
+
+def test_footers_say_what_their_tables_show():
+    assert "Brackets" not in footer(replace(TINY, cases=(), table="trajectory"), [])
+    assert "best known less found" in footer(TINY, BY_HAND)
+    assert "best known less found" not in footer(replace(TINY, table="instances"), BY_HAND)
 
 
 def test_published_numbers_name_cases_that_exist():

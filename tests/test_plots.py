@@ -55,9 +55,10 @@ def test_lines_run_over_the_steps():
 
 
 def test_cost_and_instances_are_drawn():
-    (cost,) = drawn("cost", TINY, BY_HAND).axes
-    assert sorted(bar.get_height() for bar in cost.patches) == pytest.approx([0.5, 1.0, 1.0])
-    assert [text.get_text() for text in cost.get_legend().get_texts()] == ["first", "second"]
+    seconds, rates = drawn("cost", TINY, BY_HAND).axes
+    assert sorted(bar.get_height() for bar in seconds.patches) == pytest.approx([0.5, 1.0, 1.0])
+    assert [bar.get_height() for bar in rates.patches] == pytest.approx([10.0, 10.0])
+    assert [text.get_text() for text in seconds.get_legend().get_texts()] == ["first", "second"]
     (graphs,) = drawn("instances", TINY, BY_HAND[:2]).axes
     assert [label.get_text() for label in graphs.get_xticklabels()] == ["a", "b"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from blogdit.bench.measures import before, counted, measured, names_of, timed, with_raw
+from blogdit.bench.measures import before, counted, measured, names_of, steps_per_second, timed, with_raw
 from blogdit.bench.records import Record
 from blogdit.bench.statistics import mean, worth
 from blogdit.bench.suites import Suite
@@ -78,21 +78,26 @@ def _lines(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
 
 
 def _cost(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
-    """Seconds per instance, on a logarithmic scale."""
-    axis, systems = figure.subplots(), names_of(records, suite.entrants)
+    """Seconds per instance, and below them steps per second, on logarithmic scales."""
+    systems = names_of(records, suite.entrants)
+    figure.set_size_inches(max(8.0, 1.5 + len(suite.cases)), 6)
+    above, below = figure.subplots(2, 1, sharex=True)
     width = 0.8 / max(len(systems), 1)
     for row, label in enumerate(systems):
-        measures = [timed(records, case, label) for case in suite.cases]
-        found = [(column, m) for column, m in enumerate(measures) if m is not None]
-        if not found:
-            continue
-        places = [column + (row - (len(systems) - 1) / 2) * width for column, _ in found]
-        whiskers = np.hstack([_whiskers(m.value, m.low, m.high) for _, m in found])
-        axis.bar(places, [m.value for _, m in found], width, yerr=whiskers, color=f"C{row % 10}", label=label)
-    axis.set_yscale("log")
-    axis.set_xticks(range(len(suite.cases)), [case.name for case in suite.cases], fontsize=8)
-    axis.set_ylabel("seconds per instance")
-    axis.legend(fontsize=8)
+        style = {"width": width, "color": f"C{row % 10}", "label": label}
+        for column, case in enumerate(suite.cases):
+            place = column + (row - (len(systems) - 1) / 2) * width
+            if (m := timed(records, case, label)) is not None:
+                above.bar(place, m.value, yerr=_whiskers(m.value, m.low, m.high), **style)
+            if (rate := steps_per_second(records, case, label)) is not None:
+                below.bar(place, rate, **style)
+    for axis, title in ((above, "seconds per instance"), (below, "steps per second")):
+        axis.set_yscale("log")
+        axis.set_ylabel(title)
+        axis.grid(alpha=0.3, axis="y")
+    below.set_xticks(range(len(suite.cases)), [case.name for case in suite.cases], fontsize=8)
+    shown = dict(zip(*reversed(above.get_legend_handles_labels()), strict=True))
+    above.legend(shown.values(), shown.keys(), fontsize=7, ncols=4)
 
 
 def _instances(figure: Any, suite: Suite, records: Sequence[Record]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from blogdit.bench.records import Record
-from blogdit.bench.statistics import Mean, mean, worth
+from blogdit.bench.statistics import Mean, mean, mean_of_groups, worth
 from blogdit.bench.suites import Case, Entrant
 
 BEFORE = "before the search"
@@ -79,9 +79,14 @@ def counted(records: Sequence[Record], case: Case, label: str) -> int:
 
 
 def timed(records: Sequence[Record], case: Case, label: str) -> Mean | None:
-    """Seconds per instance."""
-    chosen = [record["seconds"] for record in select(records, case, label) if not record["run"]]
-    return mean(chosen) if chosen else None
+    """Seconds per instance. A call that had many is one measurement."""
+    calls: dict[object, list[float]] = {}
+    for number, record in enumerate(select(records, case, label)):
+        if not record["run"]:
+            together = record.get("batch", 1) > 1
+            call = (record["commit"], record["call_seconds"], record["batch"]) if together else number
+            calls.setdefault(call, []).append(record["seconds"])
+    return mean_of_groups(list(calls.values())) if calls else None
 
 
 def steps_per_second(records: Sequence[Record], case: Case, label: str) -> float | None:

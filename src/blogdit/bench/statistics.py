@@ -26,14 +26,19 @@ class Mean:
 
 
 def mean(numbers: Sequence[float]) -> Mean:
-    """The same numbers always get the same interval, in whatever order they come."""
-    data = np.sort(np.asarray(numbers, np.float64))
-    if not len(data):
+    return mean_of_groups([[number] for number in numbers])
+
+
+def mean_of_groups(groups: Sequence[Sequence[float]]) -> Mean:
+    """The mean of all numbers. Those of a group were measured together, so it is groups that are resampled. The same
+    groups always get the same interval, in whatever order they come."""
+    if not groups:
         raise ValueError("a mean needs at least one number")
-    draws = np.random.default_rng(0).integers(0, len(data), (RESAMPLES, len(data)))
+    sums, sizes = np.array(sorted((sum(group), len(group)) for group in groups), np.float64).T
+    draws = np.random.default_rng(0).integers(0, len(sums), (RESAMPLES, len(sums)))
     tail = (100 - COVERED) / 2
-    low, high = np.percentile(data[draws].mean(1), [tail, 100 - tail])
-    return Mean(float(data.mean()), float(low), float(high), len(data))
+    low, high = np.percentile(sums[draws].sum(1) / sizes[draws].sum(1), [tail, 100 - tail])
+    return Mean(float(sums.sum() / sizes.sum()), float(low), float(high), int(sizes.sum()))
 
 
 def worth(record: Record, metric: Metric) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -86,10 +86,14 @@ def _published(suite: Suite, cases: Sequence[Case]) -> tuple[list[Case], dict[st
 
 
 def _by_system(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> str:
-    spent = [[label, *(_seconds(timed(records, case, label)) for case in suite.cases)] for label in labels]
-    seconds = _markdown(["seconds per instance", *(case.name for case in suite.cases)], spent)
-    records = with_raw(records)
-    return "\n".join(filter(None, [_values(suite, labels, records), _differences(suite, labels, records), seconds]))
+    searched = with_raw(records)
+    tables = _values(suite, labels, searched), _differences(suite, labels, searched), _spent(suite, labels, records)
+    return "\n".join(filter(None, tables))
+
+
+def _spent(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> str:
+    rows = [[label, *(_seconds(timed(records, case, label)) for case in suite.cases)] for label in labels]
+    return _markdown(["seconds per instance", *(case.name for case in suite.cases)], rows)
 
 
 def _values(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> str:
@@ -136,22 +140,26 @@ def _differences(suite: Suite, labels: Sequence[str], records: Sequence[Record])
 
 
 def _by_cost(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> str:
+    """Seconds, steps per second, and what was published, which is about instances one by one."""
+    rates = [[label, *(_rate(steps_per_second(records, case, label)) for case in suite.cases)] for label in labels]
     known, numbers = _published(suite, suite.cases)
-    header = ["system"]
-    for case in suite.cases:
-        header += [f"{case.name}: seconds ↓", f"{case.name}: steps/s"]
-    shown = [(case, unit) for case in known for unit in ("seconds", "steps/s")]
-    shown = [(c, unit) for c, unit in shown if any(unit in row.get(c.name, {}) for row in numbers.values())]
-    header += [f"{case.name}: {unit}, published" for case, unit in shown]
-    rows = []
-    for label in labels:
-        row = [label]
-        for case in suite.cases:
-            rate = steps_per_second(records, case, label)
-            row += [_seconds(timed(records, case, label)), NOTHING if rate is None else f"{rate:.0f}"]
-        values = [numbers.get(label, {}).get(case.name, {}).get(unit) for case, unit in shown]
-        rows.append([*row, *(NOTHING if value is None else f"{value:g}" for value in values)])
-    return _markdown(header, rows)
+    shown = [(label, unit) for label in numbers for unit in ("seconds", "steps") if _publishes(numbers[label], unit)]
+    there = [[numbers[label].get(case.name, {}).get(unit) for label, unit in shown] for case in known]
+    rows = [[case.name, *(f"{value or NOTHING}" for value in row)] for case, row in zip(known, there, strict=True)]
+    tables = [
+        _spent(suite, labels, records),
+        _markdown(["steps per second, of all instances together", *(case.name for case in suite.cases)], rates),
+        _markdown(["one instance", *(f"{label}: {unit}, published" for label, unit in shown)], rows) if rows else "",
+    ]
+    return "\n".join(filter(None, tables))
+
+
+def _rate(steps: float | None) -> str:
+    return NOTHING if steps is None else f"{steps:.0f}"
+
+
+def _publishes(row: Mapping[str, Mapping[str, float]], unit: str) -> bool:
+    return any(unit in cell for cell in row.values())
 
 
 def _by_instance(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> str:
@@ -204,22 +212,24 @@ def footer(suite: Suite, records: Sequence[Record]) -> str:
     for case in suite.cases:
         most = max((counted(records, case, label) for label in names_of(records)), default=0)
         many = f"; {most} instance{'s' * (most > 1)}" if most else ""
-        metric = MEANINGS[case.metric]
-        budget = budgets(case, records)
-        lines.append(f"- {case.name}: {datasets.split_named(case.split).summary}{many}; {budget}; {metric}.")
+        told = [f"{datasets.split_named(case.split).summary}{many}", budgets(case, records)]
+        told += [MEANINGS[case.metric]] if suite.table == "systems" else []
+        lines.append(f"- {case.name}: {'; '.join(told)}.")
     facts = {name: sorted({str(r[name]) for r in records if name in r}) for name in ("device", "commit", "seed")}
     shown = [f"{name} {', '.join(values)}" for name, values in facts.items() if values]
     lines.append("- " + "; ".join([*shown, *_workers(records)]) + ".")
-    lines.append(
-        f"- Brackets: {COVERED} % bootstrap intervals of the mean. Every answer was checked by the same verifier."
-    )
+    if suite.table != "trajectory":
+        lines.append(f"- Brackets: {COVERED} % bootstrap intervals of the mean.")
+    lines.append("- Every answer was checked by the same verifier.")
     if suite.table == "systems" and len(with_raw(records)) > len(records):
         lines.append(f"- Rows `{BEFORE}`, also of the differences, are about what the chains had found by themselves.")
+        if _published(suite, suite.cases)[0]:
+            lines.append(f"- Published numbers of networks are of chains alone, which have rows `{BEFORE}` here.")
     if suite.table == "systems" and any(_runs_on_a_part(case, records) for case in suite.cases):
         lines.append("- (N): on N instances; of the first table, compare these cells by the differences alone.")
-    weights = {r["system"]: r["weights"] for r in records if r.get("weights")}
+    weights = {f"{r['system']} {r['weights']}": None for r in records if r.get("weights")}
     if weights and suite.table != "trajectory":
-        lines.append("- Weights: " + ", ".join(f"{label} {name}" for label, name in weights.items()) + ".")
+        lines.append(f"- Weights: {', '.join(weights)}.")
     lines += _without_steps(suite, records)
     lines += [f"- {suite.notes}"] if suite.notes else []
     return "\n".join(lines) + "\n"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from blogdit.bench.suites import SUITES
 from blogdit.commands.options import Device, Seed
 from blogdit.errors import InputError
 
@@ -20,7 +21,7 @@ EVERY = 5.0  # seconds between two lines of progress
 
 
 def bench(
-    suite: Annotated[str, typer.Argument(metavar="SUITE", help="quick (all, small), or a suite: see below.")],
+    suite: Annotated[str, typer.Argument(metavar="SUITE", help=f"quick, or one of {', '.join(SUITES)}.")],
     out: Annotated[Path, typer.Option(help="Folder for records, table and figure; an interrupted run goes on here.")],
     data: Annotated[Path | None, typer.Option(help="Folder with the published data (or BLOGDIT_DATA).")] = None,
     systems: Annotated[str | None, typer.Option(help="Only these systems, as a,b,c.")] = None,
@@ -38,9 +39,8 @@ def bench(
 ) -> None:
     """Compare systems on a benchmark: records, a Markdown table and a figure.
 
-    Suites: sudoku, coloring, maxcut, mis, ablations, block-rates, steps, cost, per-instance, trajectory; `quick` runs
-    all of them small, on generated instances, each in a folder of its own. --out receives records.jsonl and
-    records.csv (a row for each instance and system), table.md and figure.png, both made from the records alone.
+    `quick` runs all suites small, on generated instances, each in a folder of its own. --out receives records.jsonl
+    and records.csv (a row for each instance and system), table.md and figure.png, both made from the records alone.
 
     \b
     Examples:
@@ -52,7 +52,6 @@ def bench(
     from blogdit.bench.options import Options
     from blogdit.bench.own import named_models
     from blogdit.bench.runner import find_suite, run_suite
-    from blogdit.bench.suites import SUITES
     from blogdit.generation import cores
 
     if seconds is not None and not math.isfinite(seconds):
