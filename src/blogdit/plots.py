@@ -135,7 +135,7 @@ def _trajectory(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
         axis.plot(x, y, lw=0.4, color="black", alpha=0.5)
         points = axis.scatter(x, y, c=[r["share_right"] for r in path], s=10, cmap="viridis", vmin=0, vmax=1)
         axis.plot([r["x"] for r in target], [r["y"] for r in target], "r*", ms=12)
-        axis.set_title(f"{label}: {path[-1]['step'] if path else 0} steps", fontsize=9)
+        axis.set_title(f"{label}: {path[-1]['steps'] if path else 0} steps", fontsize=9)
     if points is not None:
         figure.colorbar(points, ax=list(axes), label="share of right cells")
 

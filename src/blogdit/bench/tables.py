@@ -193,8 +193,8 @@ def _by_trajectory(suite: Suite, labels: Sequence[str], records: Sequence[Record
         path = [record for record in records if record["system"] == label and record["kind"] == "path"]
         if path:
             right = [record["share_right"] for record in path]
-            first = next((str(record["step"]) for record in path if record["violated"] == 0), NOTHING)
-            rows.append([label, str(path[-1]["step"]), first, f"{100 * max(right):.1f}", f"{100 * right[-1]:.1f}"])
+            first = next((str(record["steps"]) for record in path if record["violated"] == 0), NOTHING)
+            rows.append([label, str(path[-1]["steps"]), first, f"{100 * max(right):.1f}", f"{100 * right[-1]:.1f}"])
     return _markdown(["system", "steps", "solved at step", "most cells right, %", "cells right at the end, %"], rows)
 
 

@@ -7,8 +7,9 @@ replaced. The plane shows broad differences; it is not the energy landscape.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +52,18 @@ class Plane:
         return (states - self.centre) @ self.axes.T
 
 
+@dataclass
+class Steps:
+    """How far a path is."""
+
+    total: int
+    done: int = 0
+    began: float = field(default_factory=time.monotonic)
+
+    def time_left(self) -> float:
+        return (time.monotonic() - self.began) / max(self.done, 1) * (self.total - self.done)
+
+
 def background(instance: Instance, solution: IntArray, rng: np.random.Generator) -> IntArray:
     """(CLOUD, n): half random assignments, half solutions with a random share of their cells replaced."""
     digits = rng.integers(0, instance.domain_sizes, (CLOUD, instance.size))
@@ -84,38 +97,45 @@ def collect(
     facts = {"suite": suite.name, "case": case.name, "instance": instance.name, "seed": options.seed}
     facts |= {"device": device_name(options.device), "commit": commit()}
 
-    def point(kind: str, label: str, step: int, state: Floats, values: IntArray) -> Record:
+    def point(kind: str, label: str, steps: int, state: Floats, values: IntArray, seconds: float | None) -> Record:
         x, y = plane.place(state)
         right = float((values == solution)[free].mean())
-        verdict = instance.verify(values)
-        shown = {"kind": kind, "system": label, "step": step, "x": round(float(x), 5), "y": round(float(y), 5)}
-        return {**facts, **shown, "share_right": round(right, 5), "violated": verdict.violated}
+        violated = instance.verify(values).violated
+        shown = {"kind": kind, "system": label, "steps": steps, "x": round(float(x), 5), "y": round(float(y), 5)}
+        shown |= {"share_right": round(right, 5), "violated": violated, "verdict": "invalid" if violated else "valid"}
+        return {**facts, **shown, "seconds": seconds}
 
     there = {record["system"] for record in file.records}
     if "cloud" not in there:
-        points = [point("cloud", "cloud", 0, flat(values), values) for values in cloud]
-        file.append([*points, point("target", "target", 0, flat(solution), solution)])
+        points = [point("cloud", "cloud", 0, flat(values), values, None) for values in cloud]
+        file.append([*points, point("target", "target", 0, flat(solution), solution, None)])
     for entrant in entrants:
         if entrant.label in there:
             continue
-        tell(f"{suite.name}: {entrant.label}", None)
+        work = Steps(case.steps or 0)
+
+        def stepped(number: int, label: str = entrant.label, work: Steps = work) -> None:
+            work.done = number
+            tell(f"{suite.name}, steps of {label}", work)
+
         if entrant.system in VARIANTS:
-            states = blogdit_path(entrant.system, instance, case, options, models)
+            states = blogdit_path(entrant.system, instance, case, options, models, stepped)
         elif entrant.system == "rlsa":
-            states = rlsa_path(instance, case, options)
+            states = rlsa_path(instance, case, options, stepped)
         else:
             raise InputError(f"no path of {entrant.system!r} can be shown; expected variants of blogdit, and rlsa")
+        seconds = round(time.monotonic() - work.began, 6)
         kept = range(0, len(states), -(-len(states) // MOST_POINTS))
         chosen = [*kept, *([len(states) - 1] if len(states) - 1 not in kept else [])]
         points = []
         for step in chosen:
             state, values = states[step]
-            points.append(point("path", entrant.label, step, state[free].reshape(-1), values))
+            points.append(point("path", entrant.label, step, state[free].reshape(-1), values, seconds))
         file.append(points)
 
 
 def blogdit_path(
-    name: str, instance: Instance, case: Case, options: Options, models: Models
+    name: str, instance: Instance, case: Case, options: Options, models: Models, stepped: Callable[[int], None]
 ) -> list[tuple[Floats, IntArray]]:
     """Probabilities (n, K) and decoded values of the first chain after each step, until the puzzle is solved."""
     entrant = make(name, models)
@@ -132,6 +152,7 @@ def blogdit_path(
         chances = batch.allowed(solver.crew.logits).softmax(-1)
         state = batch.per_instance(chances)[0, 0, : instance.size].double().cpu().numpy()
         states.append((state, state.argmax(-1)))
+        stepped(len(states))
 
     solver.on_step, solver.look_every = watch, 1
     for _ in solver.results([instance]):
@@ -139,14 +160,19 @@ def blogdit_path(
     return states
 
 
-def rlsa_path(instance: Instance, case: Case, options: Options) -> list[tuple[Floats, IntArray]]:
+def rlsa_path(
+    instance: Instance, case: Case, options: Options, stepped: Callable[[int], None]
+) -> list[tuple[Floats, IntArray]]:
     """Bits (n, K) and decoded values of the chain that ends best, after each step."""
     form = qubo(instance)
     seen: list[torch.Tensor] = []
     settings = settings_for(instance) if case.steps is None else replace(settings_for(instance), steps=case.steps)
-    energies, _, _ = anneal(
-        [form], settings, options.seed, Clock(None), options.device, lambda x: seen.append(x[0].to(torch.bool).cpu())
-    )
+
+    def watch(x: torch.Tensor) -> None:
+        stepped(len(seen))  # it begins with the first state
+        seen.append(x[0].to(torch.bool).cpu())
+
+    energies, _, _ = anneal([form], settings, options.seed, Clock(None), options.device, watch)
     chain = int(energies[0].argmin())
     paths = [state[:, chain].numpy().astype(np.int64) for state in seen]
     return [(bits.reshape(instance.size, -1).astype(np.float64), form.decode(bits)) for bits in paths]
