@@ -13,7 +13,7 @@ import pytest
 from bench_cases import BY_HAND, TINY, record
 from blogdit import datasets
 from blogdit.bench import own, report
-from blogdit.bench.measures import timed, with_raw
+from blogdit.bench.measures import Records, timed, with_raw
 from blogdit.bench.records import COLUMNS, RecordFile, device_name, read_records
 from blogdit.bench.report import fill
 from blogdit.bench.statistics import Mean, mean, worth
@@ -205,8 +205,8 @@ def test_a_call_of_many_instances_is_one_measurement():
     records = [{**record("gaps", "first", "a", 20, seconds=4.0), "call_seconds": 4.0}]
     call = {"call_seconds": 3.0, "batch": 3}
     records += [{**record("gaps", "first", name, 20, seconds=1.0), **call} for name in "bcd"]
-    assert timed(records, TINY.cases[0], "first") == Mean(1.75, 1.0, 4.0, 4)
-    alone = timed(records[1:], TINY.cases[0], "first")
+    assert timed(Records(records), TINY.cases[0], "first") == Mean(1.75, 1.0, 4.0, 4)
+    alone = timed(Records(records[1:]), TINY.cases[0], "first")
     assert alone == Mean(1.0, 1.0, 1.0, 3)
 
 
@@ -255,10 +255,10 @@ def test_budgets_are_those_of_the_records():
     together = {"budget_seconds": 60.0, "budget_steps": None, "batch": 200}
     alone = {"budget_seconds": 10.0, "budget_steps": None, "batch": 1}
     records = [{**record("gaps", "first", "a", 20), **together}, {**record("gaps", "second", "a", 20), **alone}]
-    assert budgets(TINY.cases[0], records) == "first 0.3 s for each of a batch, together, second 10 s each"
-    assert budgets(replace(TINY.cases[0], stretch=True), records[:1]) == "60 s for graphs of one size together"
+    assert budgets(TINY.cases[0], Records(records)) == "first 0.3 s for each of a batch, together, second 10 s each"
+    assert budgets(replace(TINY.cases[0], stretch=True), Records(records[:1])) == "60 s for graphs of one size together"
     steps = [{**one, "budget_seconds": None, "budget_steps": 1000} for one in records]
-    assert budgets(TINY.cases[0], steps) == "1,000 steps each"
+    assert budgets(TINY.cases[0], Records(steps)) == "1,000 steps each"
 
 
 # -- a page of results --------------------------------------------------------------------------------------------

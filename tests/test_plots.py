@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bench_cases import BY_HAND, TINY, record
+from blogdit.bench.measures import Records
 from blogdit.bench.suites import Case
 from blogdit.bench.trajectory import Plane, background
 from blogdit.errors import InputError
@@ -20,7 +21,7 @@ def drawn(kind, suite, records):
     from matplotlib.figure import Figure
 
     figure = Figure()
-    DRAWERS[kind](figure, suite, records)
+    DRAWERS[kind](figure, suite, Records(records))
     return figure
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from blogdit.bench.measures import before, counted, measured, names_of, steps_per_second, timed, with_raw
+from blogdit.bench.measures import Records, before, counted, measured, names_of, steps_per_second, timed, with_raw
 from blogdit.bench.records import Record
 from blogdit.bench.statistics import mean, worth
 from blogdit.bench.suites import Suite
@@ -24,7 +24,7 @@ def draw(suite: Suite, records: Sequence[Record], path: Path) -> None:
     except ImportError:
         raise InputError("figures need matplotlib; expected pip install 'blogdit[bench]'") from None
     figure = Figure(figsize=(8, 4.5), layout="constrained")
-    DRAWERS[suite.figure](figure, suite, records)
+    DRAWERS[suite.figure](figure, suite, Records(records))
     figure.suptitle(suite.title, fontsize=11)
     figure.savefig(path, dpi=150)
 
@@ -33,7 +33,7 @@ def _whiskers(value: float, low: float, high: float) -> list[list[float]]:
     return [[max(value - low, 0.0)], [max(high - value, 0.0)]]
 
 
-def _points(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
+def _points(figure: Any, suite: Suite, records: Records) -> None:
     """A panel for each case, a point with its interval for each system; hollow: before its local search. Who ran on a
     part of the instances has their number."""
     systems, records = names_of(records, suite.entrants), with_raw(records)
@@ -62,7 +62,7 @@ def _points(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
         figure.supxlabel("hollow: before the search", fontsize=8)
 
 
-def _lines(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
+def _lines(figure: Any, suite: Suite, records: Records) -> None:
     """The metric against the steps, which are the names of the cases."""
     axis = figure.subplots()
     for label in names_of(records, suite.entrants):
@@ -77,7 +77,7 @@ def _lines(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
     axis.grid(alpha=0.3)
 
 
-def _cost(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
+def _cost(figure: Any, suite: Suite, records: Records) -> None:
     """Seconds per instance, and below them steps per second, on logarithmic scales."""
     systems = names_of(records, suite.entrants)
     figure.set_size_inches(max(8.0, 1.5 + len(suite.cases)), 6)
@@ -100,7 +100,7 @@ def _cost(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
     above.legend(shown.values(), shown.keys(), fontsize=7, ncols=4)
 
 
-def _instances(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
+def _instances(figure: Any, suite: Suite, records: Records) -> None:
     """For each graph the mean over runs and its standard deviation, as a share of the best cut in the records."""
     axis, systems = figure.subplots(), names_of(records, suite.entrants)
     names = list(dict.fromkeys(str(record["instance"]) for record in records))
@@ -121,7 +121,7 @@ def _instances(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
     axis.legend(fontsize=8)
 
 
-def _trajectory(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
+def _trajectory(figure: Any, suite: Suite, records: Records) -> None:
     """Paths over the cloud that the projection was fitted on, coloured by the share of right cells."""
     cloud = [record for record in records if record["kind"] == "cloud"]
     target = [record for record in records if record["kind"] == "target"]
@@ -140,7 +140,7 @@ def _trajectory(figure: Any, suite: Suite, records: Sequence[Record]) -> None:
         figure.colorbar(points, ax=list(axes), label="share of right cells")
 
 
-DRAWERS: dict[str, Callable[[Any, Suite, Sequence[Record]], None]] = {
+DRAWERS: dict[str, Callable[[Any, Suite, Records], None]] = {
     "points": _points,
     "lines": _lines,
     "cost": _cost,

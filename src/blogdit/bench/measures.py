@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-import numpy as np
+from functools import cached_property
+from statistics import fmean
 
 from blogdit.bench.records import Record
 from blogdit.bench.statistics import Mean, mean, mean_of_groups, worth
 from blogdit.bench.suites import Case, Entrant
 
 BEFORE = "before the search"
+
+
+class Records(list[Record]):
+    """Records that are asked for by case and system, many times."""
+
+    @cached_property
+    def cells(self) -> dict[tuple[str, str], list[Record]]:
+        found: dict[tuple[str, str], list[Record]] = {}
+        for record in self:
+            found.setdefault((record["case"], record["system"]), []).append(record)
+        return found
 
 
 def names_of(records: Sequence[Record], entrants: Sequence[Entrant] = ()) -> list[str]:
@@ -25,7 +36,7 @@ def before(label: str) -> str:
     return f"{label}, {BEFORE}"
 
 
-def with_raw(records: Sequence[Record]) -> list[Record]:
+def with_raw(records: Sequence[Record]) -> Records:
     """The records, and for systems with a local search at the end also what they had before it, as another system."""
     searched = {record["system"] for record in records if _was_searched(record)}
     raw = [
@@ -33,7 +44,7 @@ def with_raw(records: Sequence[Record]) -> list[Record]:
         for record in records
         if record["system"] in searched
     ]
-    return [*records, *raw]
+    return Records([*records, *raw])
 
 
 def _was_searched(record: Record) -> bool:
@@ -49,36 +60,36 @@ def _before_search(record: Record) -> Record:
     return {"objective": found, "verdict": record["verdict"] if found is not None else "invalid"}
 
 
-def select(records: Sequence[Record], case: Case, label: str) -> list[Record]:
-    return [record for record in records if record["case"] == case.name and record["system"] == label]
+def select(records: Records, case: Case, label: str) -> list[Record]:
+    return records.cells.get((case.name, label), [])
 
 
-def by_instance(records: Sequence[Record], case: Case, label: str) -> dict[str, float]:
+def by_instance(records: Records, case: Case, label: str) -> dict[str, float]:
     """The metric of a case for a system on each instance it ran on, a mean over runs."""
     found: dict[str, list[float]] = {}
     for record in select(records, case, label):
         found.setdefault(record["instance"], []).append(worth(record, case.metric))
-    return {name: float(np.mean(runs)) for name, runs in found.items()}
+    return {name: fmean(runs) for name, runs in found.items()}
 
 
-def measured(records: Sequence[Record], case: Case, label: str) -> Mean | None:
+def measured(records: Records, case: Case, label: str) -> Mean | None:
     values = by_instance(records, case, label)
     return mean(list(values.values())) if values else None
 
 
-def difference(records: Sequence[Record], case: Case, label: str, other: str) -> Mean | None:
+def difference(records: Records, case: Case, label: str, other: str) -> Mean | None:
     """The metric of a system less that of another, over the instances that both ran on."""
     left, right = by_instance(records, case, label), by_instance(records, case, other)
     paired = [value - right[name] for name, value in left.items() if name in right]
     return mean(paired) if paired else None
 
 
-def counted(records: Sequence[Record], case: Case, label: str) -> int:
+def counted(records: Records, case: Case, label: str) -> int:
     """On how many instances of a case a system ran."""
     return len({record["instance"] for record in select(records, case, label)})
 
 
-def timed(records: Sequence[Record], case: Case, label: str) -> Mean | None:
+def timed(records: Records, case: Case, label: str) -> Mean | None:
     """Seconds per instance. A call that had many is one measurement."""
     calls: dict[object, list[float]] = {}
     for number, record in enumerate(select(records, case, label)):
@@ -89,7 +100,7 @@ def timed(records: Sequence[Record], case: Case, label: str) -> Mean | None:
     return mean_of_groups(list(calls.values())) if calls else None
 
 
-def steps_per_second(records: Sequence[Record], case: Case, label: str) -> float | None:
+def steps_per_second(records: Records, case: Case, label: str) -> float | None:
     """Steps of all instances together in a second of wall-clock."""
     chosen = [record for record in select(records, case, label) if not record["run"]]
     if any(record["steps"] is None for record in chosen):

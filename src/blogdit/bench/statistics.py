@@ -37,7 +37,8 @@ def mean_of_groups(groups: Sequence[Sequence[float]]) -> Mean:
     sums, sizes = np.array(sorted((sum(group), len(group)) for group in groups), np.float64).T
     draws = np.random.default_rng(0).integers(0, len(sums), (RESAMPLES, len(sums)))
     tail = (100 - COVERED) / 2
-    low, high = np.percentile(sums[draws].sum(1) / sizes[draws].sum(1), [tail, 100 - tail])
+    counts = len(sums) if sizes.max() == 1 else sizes[draws].sum(1)  # the usual case saves half of the time
+    low, high = np.percentile(sums[draws].sum(1) / counts, [tail, 100 - tail])
     return Mean(float(sums.sum() / sizes.sum()), float(low), float(high), int(sizes.sum()))
 
 

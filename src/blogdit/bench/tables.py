@@ -14,6 +14,7 @@ from blogdit import datasets
 from blogdit.baselines import systems
 from blogdit.bench.measures import (
     BEFORE,
+    Records,
     before,
     counted,
     difference,
@@ -55,7 +56,7 @@ def write_report(suite: Suite, entrants: Sequence[Entrant], records: Sequence[Re
 
 def table(suite: Suite, entrants: Sequence[Entrant], records: Sequence[Record]) -> str:
     """Rows in the order of the entrants; who has no record has no row, but for published numbers."""
-    return TABLES[suite.table](suite, names_of(records, entrants), records)
+    return TABLES[suite.table](suite, names_of(records, entrants), Records(records))
 
 
 def _number(value: float, sign: str = "-") -> str:
@@ -85,18 +86,18 @@ def _published(suite: Suite, cases: Sequence[Case]) -> tuple[list[Case], dict[st
     return [case for case in cases if any(case.name in row for row in numbers.values())], numbers
 
 
-def _by_system(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> str:
+def _by_system(suite: Suite, labels: Sequence[str], records: Records) -> str:
     searched = with_raw(records)
     tables = _values(suite, labels, searched), _differences(suite, labels, searched), _spent(suite, labels, records)
     return "\n".join(filter(None, tables))
 
 
-def _spent(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> str:
+def _spent(suite: Suite, labels: Sequence[str], records: Records) -> str:
     rows = [[label, *(_seconds(timed(records, case, label)) for case in suite.cases)] for label in labels]
     return _markdown(["seconds per instance", *(case.name for case in suite.cases)], rows)
 
 
-def _values(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> str:
+def _values(suite: Suite, labels: Sequence[str], records: Records) -> str:
     """The metric of every system on every case, then what was published; the best of those that ran on all is bold."""
     known, numbers = _published(suite, suite.cases)
     present = names_of(records)
@@ -125,7 +126,7 @@ def _values(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> s
     return _markdown(header, rows)
 
 
-def _differences(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> str:
+def _differences(suite: Suite, labels: Sequence[str], records: Records) -> str:
     """Every system against the first, in pairs, also before their searches: where one ran on a part, the columns of
     values alone do not compare."""
     first, *others = labels or [""]
@@ -139,7 +140,7 @@ def _differences(suite: Suite, labels: Sequence[str], records: Sequence[Record])
     return _markdown(header, rows) if rows else ""
 
 
-def _by_cost(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> str:
+def _by_cost(suite: Suite, labels: Sequence[str], records: Records) -> str:
     """Seconds, steps per second, and what was published, which is about instances one by one."""
     rates = [[label, *(_rate(steps_per_second(records, case, label)) for case in suite.cases)] for label in labels]
     known, numbers = _published(suite, suite.cases)
@@ -162,7 +163,7 @@ def _publishes(row: Mapping[str, Mapping[str, float]], unit: str) -> bool:
     return any(unit in cell for cell in row.values())
 
 
-def _by_instance(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> str:
+def _by_instance(suite: Suite, labels: Sequence[str], records: Records) -> str:
     numbers = published().get(suite.name, {}) if suite.published else {}
     instances = list(dict.fromkeys((record["case"], record["instance"]) for record in records))
     named = [label for label in labels if any(name in numbers.get(label, {}) for _, name in instances)]
@@ -187,7 +188,7 @@ def _by_instance(suite: Suite, labels: Sequence[str], records: Sequence[Record])
     return _markdown(header, rows)
 
 
-def _by_trajectory(suite: Suite, labels: Sequence[str], records: Sequence[Record]) -> str:
+def _by_trajectory(suite: Suite, labels: Sequence[str], records: Records) -> str:
     rows = []
     for label in labels:
         path = [record for record in records if record["system"] == label and record["kind"] == "path"]
@@ -198,7 +199,7 @@ def _by_trajectory(suite: Suite, labels: Sequence[str], records: Sequence[Record
     return _markdown(["system", "steps", "solved at step", "most cells right, %", "cells right at the end, %"], rows)
 
 
-TABLES: dict[str, Callable[[Suite, Sequence[str], Sequence[Record]], str]] = {
+TABLES: dict[str, Callable[[Suite, Sequence[str], Records], str]] = {
     "systems": _by_system,
     "cost": _by_cost,
     "instances": _by_instance,
@@ -208,7 +209,7 @@ TABLES: dict[str, Callable[[Suite, Sequence[str], Sequence[Record]], str]] = {
 
 def footer(suite: Suite, records: Sequence[Record]) -> str:
     """How the numbers came about: instances, budgets, machine, commit."""
-    lines = []
+    lines, records = [], Records(records)
     for case in suite.cases:
         most = max((counted(records, case, label) for label in names_of(records)), default=0)
         many = f"; {most} instance{'s' * (most > 1)}" if most else ""
@@ -235,7 +236,7 @@ def footer(suite: Suite, records: Sequence[Record]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _without_steps(suite: Suite, records: Sequence[Record]) -> list[str]:
+def _without_steps(suite: Suite, records: Records) -> list[str]:
     """Variants of blogdit whose network did nothing, as a step would have taken too long: that was the search alone."""
     found = []
     for label in names_of(records) if suite.table != "trajectory" else ():
@@ -253,11 +254,11 @@ def _workers(records: Sequence[Record]) -> list[str]:
     return [f"{label} with {' or '.join(map(str, n))} worker{'s' * (n != [1])}" for label, n in numbers.items()]
 
 
-def _runs_on_a_part(case: Case, records: Sequence[Record]) -> bool:
+def _runs_on_a_part(case: Case, records: Records) -> bool:
     return len({counted(records, case, label) for label in names_of(records)} - {0}) > 1
 
 
-def budgets(case: Case, records: Sequence[Record]) -> str:
+def budgets(case: Case, records: Records) -> str:
     """What each system had for an instance, as the records say."""
     by_budget: dict[str, list[str]] = {}
     for label in names_of(records):
