@@ -14,6 +14,7 @@ from blogdit.bench.statistics import mean, worth
 from blogdit.bench.suites import Suite
 from blogdit.errors import InputError
 
+MOST_PANELS = 6  # in a row
 LABELS = {"solved": "solved, %", "objective": "objective", "gap": "gap"}
 
 
@@ -37,9 +38,12 @@ def _points(figure: Any, suite: Suite, records: Records) -> None:
     """A panel for each case, a point with its interval for each system; hollow: before its local search. Who ran on a
     part of the instances has their number."""
     systems, records = names_of(records, suite.entrants), with_raw(records)
-    figure.set_size_inches(max(8.0, 2.5 + 1.3 * len(suite.cases)), 1.5 + 0.3 * len(systems))
-    axes = figure.subplots(1, len(suite.cases), squeeze=False, sharey=True)[0]
-    for axis, case in zip(axes, suite.cases, strict=True):
+    rows, columns = -(-len(suite.cases) // MOST_PANELS), min(len(suite.cases), MOST_PANELS)
+    figure.set_size_inches(max(8.0, 2.5 + 1.3 * columns), rows * (1.5 + 0.3 * len(systems)))
+    axes = figure.subplots(rows, columns, squeeze=False, sharey=True).flatten()
+    for axis in axes[len(suite.cases) :]:
+        axis.remove()
+    for axis, case in zip(axes, suite.cases, strict=False):
         most = max((counted(records, case, label) for label in systems), default=0)
         for row, label in enumerate(systems):
             m, count = measured(records, case, label), counted(records, case, label)
@@ -55,8 +59,9 @@ def _points(figure: Any, suite: Suite, records: Records) -> None:
         axis.set_title(case.name, fontsize=9)
         axis.set_xlabel(LABELS[case.metric], fontsize=8)
         axis.tick_params(axis="x", labelsize=7)
+        axis.tick_params(axis="y", labelsize=8)
         axis.grid(alpha=0.3)
-    axes[0].set_yticks(range(len(systems)), systems, fontsize=8)
+    axes[0].set_yticks(range(len(systems)), systems)
     axes[0].set_ylim(len(systems) - 0.5, -0.5)
     if any(before(label) in names_of(records) for label in systems):
         figure.supxlabel("hollow: before the search", fontsize=8)

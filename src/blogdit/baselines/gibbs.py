@@ -1,8 +1,8 @@
 """Blocked Gibbs sampling without learning: what the trained network replaces.
 
-The same energy, block schedule and selectors as blogdit, but the variables of a block are resampled from their exact
+The same energy, rates and selectors of blocks as blogdit, but the variables of a block are resampled from their exact
 conditionals, p(x_i = k | all others) ~ exp(-H / tau), one class of variables that share no constraint after the other,
-so that every update is a true Gibbs step. tau falls geometrically over the budget.
+so that every update is a true Gibbs step. The rate and tau fall geometrically, once over the budget.
 """
 
 from __future__ import annotations
