@@ -208,14 +208,16 @@ def test_rounds_of_annealing_grow(monkeypatch):
         return values
 
     monkeypatch.setattr(module.Cooling, "run", spy)
+    monkeypatch.setattr(module, "TRIALS", {"cpu": 1, "cuda": 1})
     (cut,) = generate("maxcut", 1, seed=0, vertices=300, p_min=0.02, p_max=0.02)
     population = Population([cut], starts([cut], 3, 300), 2, cools=True)
     population.run_until(time.monotonic() + 3600, lambda: False, lambda: len(planned) == 6, soon=True)
     assert planned == [32, 64, 128, 256, 512, 1024]
 
 
+@pytest.mark.parametrize("soon", [False, True])
 @pytest.mark.parametrize("build", [maxcut.build, mis.build])
-def test_what_is_near_chance_begins_hot(build, monkeypatch):
+def test_what_is_near_chance_begins_hot(build, soon, monkeypatch):
     """After the trial: random states of a cut do, a good one does not. Sets are warm: conflicts go anyway."""
     heat, anneal = [], module.Cooling.run
 
@@ -230,7 +232,7 @@ def test_what_is_near_chance_begins_hot(build, monkeypatch):
     population = Population([one], values, 2, cools=True)
     values[1] = anneal(population.cooling, values, population.anew, 500)[1]
     population = Population([one], values, 2, cools=True)
-    population.run_until(time.monotonic() + 3600, lambda: False, lambda: len(heat) == 2)
+    population.run_until(time.monotonic() + 3600, lambda: False, lambda: len(heat) == 2, soon=soon)
     assert heat == [[False] * 3, [is_cut, False, is_cut]]
 
 

@@ -177,7 +177,7 @@ class Population:
         have GOOD_SWEEPS or a share of all the time, and the last takes what is left. If it may end `soon`, because
         something was asked for that it may reach, each round takes at most twice as long as the one before."""
         length, sweeps, began = self._length(ROUND), FEWEST_SWEEPS, time.monotonic()
-        trials = 0 if self.cooling is None or soon else TRIALS[self.states.device.type]
+        trials = 0 if self.cooling is None else TRIALS[self.states.device.type]
         while True:
             start, before = time.monotonic(), self.energies
             if not self._round(length, sweeps, deadline, stopped, may_end):
