@@ -96,6 +96,8 @@ def test_stream_yields_every_step(model):
 def test_a_path_is_not_an_instance(model):
     with pytest.raises(InputError, match=r"expected instances, got 'graph.col'; read a file with blogdit.read"):
         blogdit.solve("graph.col", model=model)
+    with pytest.raises(InputError, match=r"^expected instances, got dict$"):
+        blogdit.solve([{}], model=model)
 
 
 def test_an_option_of_the_wrong_type(model):

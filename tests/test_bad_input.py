@@ -92,6 +92,7 @@ BAD = {
     "json format": (b"{}", {}, 1, 'expected "format": "blogdit-csp"'),
     "json version": (csp(version=2), {}, 1, 'expected "version": 1, got 2'),
     "json key": (csp(domain=3), {}, 1, "the instance has no 'domain'"),
+    "json key twice": (csp().replace(b"{", b'{"name": "a", "name": "b", ', 1), {}, 1, "has 'name' twice"),
     "json nan": (csp(labels=[float("nan"), 1]), {}, 1, "NaN is not a finite number"),
     "json weights": (
         csp(objective={"sense": "maximize", "unary": [[0, 1]], "unary_weights": ["x"]}), {}, 1, "must hold numbers"

@@ -81,6 +81,11 @@ def test_bad_instances_are_refused_by_name(arguments, message):
         Instance(**arguments)
 
 
+def test_one_constraint_is_not_a_sequence():
+    with pytest.raises(ValueError, match=r"constraints must be a sequence of them, got one; expected \(constraint,\)"):
+        Instance([3, 3], AllDifferent([[0, 1]]))
+
+
 @pytest.mark.parametrize("weight", [float("nan"), float("inf"), "heavy", None])
 def test_objective_weights_must_be_finite(weight):
     with pytest.raises(ValueError, match="unary_weights"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from blogdit import formats
+from blogdit.baselines import Budget, system
 from blogdit.cli import run
 
 ROOT = Path(__file__).parent.parent
@@ -91,3 +93,12 @@ def test_the_json_of_the_documentation_is_valid():
     (example,) = blocks("docs/formats.md", "json")
     instance = formats.from_json(json.loads(example))
     assert formats.to_json(instance) == json.loads(example)
+
+
+def test_the_timetable_has_the_best_value_that_there_is(capsys):
+    names = runpy.run_path(str(ROOT / "examples/timetable.py"))
+    result = names["result"]
+    best = system("cp-sat").solve(result.instance, Budget(seconds=30.0))
+    assert result.status == "feasible"
+    assert result.objective == best.objective
+    assert f"wishes worth {best.objective:g}" in capsys.readouterr().out

@@ -64,6 +64,7 @@ WITHIN_SEARCH = {
     "polish": set(),
     "propagation": set(),
     "completion": {"polish", "propagation"},
+    "improvement": {"completion", "polish", "propagation"},
     "filling": {"polish"},
     "terms": {"polish"},
     "rows": {"polish", "terms"},

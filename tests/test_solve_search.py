@@ -144,14 +144,15 @@ def test_a_target_ends_the_search(model):
     assert not ending.enough([instance], torch.zeros(1, instance.size, dtype=torch.long))
 
 
-def test_who_cannot_walk_samples_all_the_time(clock):
-    """Whoever else is in the batch."""
+def test_who_has_no_search_samples_all_the_time(clock, monkeypatch):
+    """As it is too large for a tree search; whoever else is in the batch."""
+    monkeypatch.setattr("blogdit.search.completion.MOST_VARIABLES", 11)
     cut = generate("maxcut", 1, seed=0, vertices=12)[0]
     other = Instance(cut.domain_sizes, (Linear([[0, 1]], [[1, 1]], ["<="], [1]),), cut.objective, problem="maxcut")
     solver = clock.solver(time_limit=1.0)
     walker, other_job = Job(0, cut), Job(1, other)
     assert walker.walks
-    assert not other_job.walks
+    assert not other_job.searches
     assert module.sampling_share(walker, solver.options) == 0.5
     assert module.sampling_share(other_job, solver.options) == 1.0
 

@@ -104,6 +104,9 @@ def solve(
     if isinstance(instances, str | Path):
         raise InputError(f"expected instances, got {str(instances)!r}; read a file with blogdit.read")
     everyone = [instances] if isinstance(instances, Instance) else list(instances)
+    for one in everyone:
+        if not isinstance(one, Instance):
+            raise InputError(f"expected instances, got {type(one).__name__}")
     events = solver_pool(model, device, **options).run(everyone)
     found = {event.index: event.result for event in events if isinstance(event, Finished)}
     # Those that the total time did not suffice for have no better answer than their givens.

@@ -28,6 +28,7 @@ from blogdit.network import Context
 from blogdit.noise import StreamNoise
 from blogdit.relations import count_pairs
 from blogdit.search.completion import can_complete
+from blogdit.search.improvement import can_improve
 from blogdit.search.repair import can_repair
 from blogdit.search.walk import can_walk
 
@@ -51,8 +52,9 @@ class Job:
     limit: float = math.inf  # seconds that it has from then on
     steps: int = 0  # taken by its batch since
     tried: float = 0.0  # seconds after it had entered, when a search last tried to solve it before its last step
-    exhausted: bool = False  # a tree search has tried everything
+    exhausted: bool = False  # a tree search has tried everything: there is no answer, or no better one
     filled: IntArray | None = None  # where a repair may begin
+    improved: IntArray | None = None  # the best that blocks solved anew have given
     answered: bool = False  # it has its result, and keeps its place until others come
     shape: Shape = field(init=False)
 
@@ -79,15 +81,25 @@ class Job:
         """Whether a tree search can follow its last step."""
         return can_complete(self.instance)
 
+    @cached_property
+    def improves(self) -> bool:
+        """Whether blocks can be solved anew after its last step."""
+        return can_improve(self.instance)
+
     @property
     def all_or_nothing(self) -> bool:
-        """Whether a search either solves it or not: then it may be tried before the last step."""
+        """Whether a search either solves it or not."""
         return self.repairs or self.completes
+
+    @property
+    def may_end_early(self) -> bool:
+        """Whether a search may find that it is done: then it is tried before the last step."""
+        return self.all_or_nothing or self.improves
 
     @property
     def searches(self) -> bool:
         """Whether a search can follow its last step."""
-        return self.walks or self.all_or_nothing
+        return self.walks or self.may_end_early
 
 
 def instance_key(instance: Instance, seed: int) -> int:

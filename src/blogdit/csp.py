@@ -129,6 +129,8 @@ class Instance:
         if wrong.any():
             at = int(np.argmax(wrong))
             raise ValueError(f"domain_sizes must lie in 1..{MOST_VALUES}, got {sizes[at]} for variable {at}")
+        if isinstance(self.constraints, Constraint):
+            raise ValueError("constraints must be a sequence of them, got one; expected (constraint,)")
         constraints = tuple(self.constraints)
         for group in constraints:
             group.validate(sizes)

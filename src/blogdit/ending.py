@@ -19,6 +19,7 @@ from blogdit.result import Result
 from blogdit.runtime import runs_kernels
 from blogdit.search.completion import complete
 from blogdit.search.filling import fill
+from blogdit.search.improvement import improve
 from blogdit.search.polish import can_polish, polish
 from blogdit.search.population import search
 from blogdit.search.repair import repair
@@ -72,6 +73,7 @@ class Ending:
         kinds = (
             ([place for place in places if jobs[place].repairs], self._repair),
             ([place for place in places if jobs[place].completes], self._complete),
+            ([place for place in places if jobs[place].improves], self._improve),
             ([place for place in places if jobs[place].walks], self._walk),
         )
         left = len(places)
@@ -128,6 +130,21 @@ class Ending:
             self.crew.jobs[place].exhausted = in_vain
         return states
 
+    def _improve(self, instances: Sequence[Instance], index: Tensor, end: float, goes_on: bool) -> Tensor:
+        """Blocks solved anew, from the best states; where none is valid, a tree search that tries them first."""
+        crew = self.crew
+        states = (
+            torch.cat([crew.best_valid[None, index], crew.best_values[None, index], self._chains(index)]).cpu().numpy()
+        )
+        jobs = [crew.jobs[place] for place in index.tolist()]
+        starts = [list(states[:, row, : job.instance.size]) for row, job in enumerate(jobs)]
+        for job, own in zip(jobs, starts, strict=True):
+            own += [] if job.improved is None else [job.improved]
+        found = improve(instances, starts, crew.best_valid[index], end, self.stopped, goes_on, self.is_enough)
+        for job, state, in_full in zip(jobs, found.states.cpu().numpy(), found.exhausted, strict=True):
+            job.improved, job.exhausted = state[: job.instance.size], in_full
+        return found.states
+
     def _walk(self, instances: Sequence[Instance], index: Tensor, end: float, goes_on: bool) -> Tensor:
         """A walk from where the chains are and from the best they have seen, in most of the time left."""
         crew, now = self.crew, time.monotonic()
@@ -147,12 +164,17 @@ class Ending:
 
     def enough(self, instances: Sequence[Instance], states: Tensor) -> bool:
         """Whether all of these answers are what was asked for, so that a search may end."""
-        for instance, state in zip(instances, states.cpu().numpy(), strict=True):
-            verdict, goal = instance.verify(state[: instance.size]), instance.objective
-            sign = 1.0 if goal is not None and goal.sense == "minimize" else -1.0
-            if not verdict.satisfied or sign * (verdict.objective or 0.0) > goal_of(instance, self.options):
-                return False
-        return True
+        rows = zip(instances, states.cpu().numpy(), strict=True)
+        return all(self.is_enough(instance, state[: instance.size]) for instance, state in rows)
+
+    def is_enough(self, instance: Instance, values: IntArray) -> bool:
+        """Whether an answer is what was asked for: without an objective any that is valid."""
+        verdict, goal = instance.verify(values), instance.objective
+        if not verdict.satisfied or goal is None:
+            return verdict.satisfied
+        return (1.0 if goal.sense == "minimize" else -1.0) * (verdict.objective or 0.0) <= goal_of(
+            instance, self.options
+        )
 
     def result(self, place: int, searched: IntArray | None = None) -> Result:
         """The best answer of an instance, checked; `searched` is what a local search has found."""
@@ -165,13 +187,14 @@ class Ending:
             found = [self._checked(place, values, raw_violations=before) for values in (closest, searched)]
             return min(found, key=lambda one: one.verdict.violated)
         valid = self.crew.best_valid[place, : instance.size].cpu().numpy()
-        raw = self._checked(place, valid)
-        if not (self.options.polish and can_polish(instance)):
+        raw, polishes = self._checked(place, valid), self.options.polish and can_polish(instance)
+        searched = self.crew.jobs[place].improved if searched is None else searched
+        if not polishes and searched is None:
             return raw if raw.verdict.satisfied else self._checked(place, closest)
         raw_objective = raw.objective if raw.verdict.satisfied else None
         # A walk begins at the other two as well, and ends no higher.
         starts = [closest, valid] if searched is None else [searched]
-        ends = [*(polish(instance, start, self.deadline) for start in starts), valid]
+        ends = [*(polish(instance, start, self.deadline) if polishes else start for start in starts), valid]
         found = [self._checked(place, values, raw_objective) for values in ends]
         satisfied = [one for one in found if one.verdict.satisfied]
         sign = -1.0 if instance.objective.sense == "minimize" else 1.0

@@ -224,11 +224,11 @@ class Solver:
         here = max(crew.jobs[place].tried for place in due)
         ending = self._ending(crew, min(now + here, self._deadline([crew.jobs[place] for place in due])))
         for place, values in ending.search(ending.searching(due)).items():
-            if crew.jobs[place].exhausted or crew.jobs[place].instance.verify(values).satisfied:
+            if crew.jobs[place].exhausted or ending.is_enough(crew.jobs[place].instance, values):
                 yield self._answer(ending, place, values)
 
     def _is_due(self, job: Job, now: float) -> bool:
-        if self.options.steps is not None or not job.all_or_nothing or job.answered:
+        if self.options.steps is not None or not job.may_end_early or job.answered:
             return False
         here = now - job.entered
         return here >= LATER * job.tried if job.tried else here >= SOON or self._spent(job, now) >= EARLY
@@ -363,7 +363,7 @@ class Solver:
         if self.options.steps is not None or self.trace or self.device.type != "cpu" or share == 1:
             return share
         slowest = SLOWEST * job.limit
-        allowed = slowest if job.completes else max(slowest, QUICK)  # a tree may take milliseconds
+        allowed = slowest if job.completes or job.improves else max(slowest, QUICK)  # a tree may take milliseconds
         return share if self.options.chains * job.terms <= PACE * allowed else 0.0
 
     def _reserve(self, job: Job) -> float:

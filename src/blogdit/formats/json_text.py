@@ -93,8 +93,15 @@ def _decode(text: str, lines: Lines, whole_file: bool = False) -> Any:
     def refuse(constant: str) -> Any:
         raise lines.error(f"{constant} is not a finite number")
 
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            raise lines.error(f"has {next(name for name in names if names.count(name) > 1)!r} twice")
+        return found
+
     try:
-        data = json.loads(text, parse_constant=refuse)
+        data = json.loads(text, parse_constant=refuse, object_pairs_hook=once)
     except json.JSONDecodeError as error:
         line = error.lineno if whole_file else lines.number
         raise lines.error(f"not valid JSON: {error.msg} (column {error.colno})", line) from None

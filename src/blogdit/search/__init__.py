@@ -5,6 +5,7 @@
   exchanges, `polish`, comes last.
 - Without one, on pairs, as in graph colouring: `repair`, tabu search on what is violated.
 - Without one, on many variables, as in Sudoku: `completion`, a tree search with `propagation`.
+- With an objective, on many variables: `improvement`, which solves blocks anew by that tree search.
 
 `terms` and `rows` are what searches on pairs look up and change; files that end in `_kernel` do the same on a GPU.
 """

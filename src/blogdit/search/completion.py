@@ -34,10 +34,13 @@ SHORTEST = 0.005  # seconds: who has less for each of many instances searches on
 
 def can_complete(instance: Instance) -> bool:
     """True if there is no objective, some constraint is on more than pairs, and it is small enough for Python."""
+    return instance.objective is None and not pairs_only(instance) and small_enough(instance)
+
+
+def small_enough(instance: Instance) -> bool:
+    """True if every constraint has a rule, and Python can ask all of them."""
     known = all(type(group) in RULES or isinstance(group, NotEqual | Conflict) for group in instance.constraints)
-    if instance.objective is not None or pairs_only(instance) or not known:
-        return False
-    return instance.size <= MOST_VARIABLES and _entries(instance) <= LARGEST
+    return known and instance.size <= MOST_VARIABLES and _entries(instance) <= LARGEST
 
 
 def _entries(instance: Instance) -> int:
@@ -75,14 +78,14 @@ def complete(
         if now >= deadline or stopped():
             break
         end = max(now + (deadline - now) / (len(instances) - place), now + SHORTEST)
-        search = TreeSearch(instance, states[:, place, : instance.size], partial(_over, end, stopped))
+        search = TreeSearch(instance, states[:, place, : instance.size], partial(over, end, stopped))
         answer = search.run(None if all_the_time else MOST_WORK)
         exhausted[place] = search.exhausted
         found[place, : instance.size] = search.closest() if answer is None else answer
     return Completed(torch.from_numpy(found).to(values.device), exhausted)
 
 
-def _over(end: float, stopped: Callable[[], bool]) -> bool:
+def over(end: float, stopped: Callable[[], bool]) -> bool:
     return stopped() or time.monotonic() >= end
 
 

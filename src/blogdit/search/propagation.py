@@ -6,9 +6,10 @@ what was narrowed, so that a search can take it back.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+import math
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cache, lru_cache
 from typing import Any, Protocol
 
 from blogdit.constraints import AllDifferent, Conflict, Constraint, Count, Linear, NotEqual, Table
@@ -24,6 +25,10 @@ class Rule(Protocol):
         """Remove values that cannot be; False if nothing is left to some variable."""
         ...
 
+    def within(self, block: Sequence[int], domains: Sequence[int]) -> Rule:
+        """The same for the variables of a block alone, where all others have a single value, and had been asked."""
+        ...
+
 
 class Propagation:
     """The domains of an instance. `blame` counts, for each variable, the contradictions that its rules have found."""
@@ -36,8 +41,10 @@ class Propagation:
         self.trail: list[tuple[int, int]] = []  # (variable, its domain before)
         self.blame, self.failed = [0] * len(sizes), -1
         self.rules: list[tuple[Rule, Sequence[int]]] = []  # with their variables
-        self.watching: list[list[int]] = [[] for _ in sizes]  # rules to ask when a domain has changed,
-        self.when_fixed: list[list[int]] = [[] for _ in sizes]  # or only when a single value is left
+        self.watching: defaultdict[int, list[int]] = defaultdict(list)  # rules to ask when a domain has changed,
+        self.when_fixed: defaultdict[int, list[int]] = defaultdict(list)  # or only when a single value is left
+        self._waiting: deque[int] = deque()
+        self._waits: list[bool] = []
         neighbours: dict[int, Neighbours] = {}
         for group in instance.constraints:
             if isinstance(group, NotEqual | Conflict):
@@ -45,16 +52,35 @@ class Propagation:
             else:
                 for index in range(len(group)):
                     scope = group.scope(index).tolist()
-                    self._add(RULES[type(group)](group, index, scope), scope, self.watching)
+                    self.add(RULES[type(group)](group, index, scope), scope)
         for variable, rule in neighbours.items():
             self._add(rule, [variable], self.when_fixed)
-        self._waiting: deque[int] = deque(range(len(self.rules)))
-        self._waits = [True] * len(self.rules)
 
-    def _add(self, rule: Rule, scope: Sequence[int], watched: list[list[int]]) -> None:
+    def add(self, rule: Rule, scope: Sequence[int]) -> int:
+        """One more rule, to be asked whenever one of its variables has changed; returns its number."""
+        self._add(rule, scope, self.watching)
+        return len(self.rules) - 1
+
+    def _add(self, rule: Rule, scope: Sequence[int], watched: dict[int, list[int]]) -> None:
         for variable in scope:
             watched[variable].append(len(self.rules))
+        self._waiting.append(len(self.rules))
+        self._waits.append(True)
         self.rules.append((rule, scope))
+
+    def within(self, block: Collection[int]) -> Propagation:
+        """The same domains, but only variables of a block change; all others have a single value."""
+        part = Propagation.__new__(Propagation)
+        part.domains, part.blame, part.spend = self.domains, self.blame, self.spend
+        part.trail, part.failed, part.rules = [], -1, []
+        part.watching, part.when_fixed = defaultdict(list), defaultdict(list)
+        part._waiting, part._waits = deque(), []
+        for kind, watched in ((self.watching, part.watching), (self.when_fixed, part.when_fixed)):
+            for number in sorted({number for variable in block for number in kind[variable]}):
+                rule, scope = self.rules[number]
+                inside = [variable for variable in scope if variable in block]
+                part._add(rule.within(inside, self.domains), inside, watched)
+        return part
 
     def is_bound(self, variable: int) -> bool:
         """Whether some constraint holds a variable."""
@@ -68,12 +94,13 @@ class Propagation:
             return True
         self.trail.append((variable, old))
         self.domains[variable] = new
-        self._wake(self.watching[variable])
+        self.wake(self.watching[variable])
         if new & (new - 1) == 0:
-            self._wake(self.when_fixed[variable])
+            self.wake(self.when_fixed[variable])
         return new != 0
 
-    def _wake(self, rules: Iterable[int]) -> None:
+    def wake(self, rules: Iterable[int]) -> None:
+        """These rules are to be asked."""
         for rule in rules:
             if not self._waits[rule]:
                 self._waits[rule] = True
@@ -120,6 +147,9 @@ class Anything:
     def narrow(self, state: Propagation) -> bool:
         return True
 
+    def within(self, block: Sequence[int], domains: Sequence[int]) -> Rule:
+        return self
+
 
 class Neighbours:
     """All pairs of one variable: once it has its value, what its neighbours may not have."""
@@ -128,6 +158,9 @@ class Neighbours:
         self.variable, self.different, self.cost = variable, list[int](), 1
         self.conflicts: dict[int, list[tuple[int, int]]] = {}  # own value, as a mask -> (neighbour, its value)
 
+    def others(self) -> list[int]:
+        return self.different + [other for pairs in self.conflicts.values() for other, _ in pairs]
+
     def narrow(self, state: Propagation) -> bool:
         own = state.domains[self.variable]
         if own & (own - 1):
@@ -135,6 +168,9 @@ class Neighbours:
         return all(state.keep(other, ~own) for other in self.different) and all(
             state.keep(other, ~mask) for other, mask in self.conflicts.get(own, ())
         )
+
+    def within(self, block: Sequence[int], domains: Sequence[int]) -> Rule:
+        return self  # others that have their value keep it: this one was asked not to take it
 
 
 class Different:
@@ -170,6 +206,9 @@ class Different:
             if domains[variable] & single
         )
 
+    def within(self, block: Sequence[int], domains: Sequence[int]) -> Rule:
+        return Different(block)
+
 
 class Sum:
     """low <= sum of coefficient * x <= high, by the least and the most that the others can add."""
@@ -179,16 +218,31 @@ class Sum:
         self.cost = 4 * len(scope)
 
     def narrow(self, state: Propagation) -> bool:
-        ranges = [_range(state.domains[variable], c) for variable, c in self.terms]
+        domains = state.domains
+        ranges = [_range(domains[variable], c) for variable, c in self.terms]
         least, most = sum(low for low, _ in ranges), sum(high for _, high in ranges)
+        if (self.high is not None and least > self.high) or (self.low is not None and most < self.low):
+            return False
+        room = min(
+            math.inf if self.high is None else self.high - least, math.inf if self.low is None else most - self.low
+        )
         for (variable, c), (low, high) in zip(self.terms, ranges, strict=True):
+            if high - low <= room:  # whatever it adds, the others can make up for it
+                continue
             for limit, sign, own in ((self.high, 1, low - least), (self.low, -1, most - high)):
                 if limit is None:
                     continue
-                allowed = _at_most(sign * limit + own, sign * c, state.domains[variable].bit_length())
+                allowed = _at_most(sign * limit + own, sign * c, domains[variable].bit_length())
                 if not state.keep(variable, allowed):
                     return False
-        return (self.high is None or least <= self.high) and (self.low is None or most >= self.low)
+        return True
+
+    def within(self, block: Sequence[int], domains: Sequence[int]) -> Rule:
+        inside = set(block)
+        fixed = sum(_range(domains[variable], c)[0] for variable, c in self.terms if variable not in inside)
+        low, high = (None if limit is None else limit - fixed for limit in (self.low, self.high))
+        scope, coefficients = zip(*(term for term in self.terms if term[0] in inside), strict=True)
+        return Sum(scope, coefficients, low, high)
 
 
 class Number:
@@ -209,6 +263,11 @@ class Number:
             return all(state.keep(variable, self.mask) for variable in open_)
         return True
 
+    def within(self, block: Sequence[int], domains: Sequence[int]) -> Rule:
+        inside = set(block)
+        fixed = sum(domains[variable] == self.mask for variable in self.scope if variable not in inside)
+        return Number(block, self.mask.bit_length() - 1, self.low - fixed, self.high - fixed)
+
 
 class Rows:
     """The values form one of the rows: each variable keeps what some possible row gives it."""
@@ -216,6 +275,13 @@ class Rows:
     def __init__(self, scope: Sequence[int], rows: Sequence[Sequence[int]]):
         self.scope, self.rows = scope, [[bit(value) for value in row] for row in rows]
         self.cost = len(scope) * len(rows)
+
+    def within(self, block: Sequence[int], domains: Sequence[int]) -> Rule:
+        inside, part = set(block), Rows(block, ())
+        possible = [row for row in self.rows if all(m & domains[v] for v, m in zip(self.scope, row, strict=True))]
+        part.rows = [[m for v, m in zip(self.scope, row, strict=True) if v in inside] for row in possible]
+        part.cost = len(block) * len(part.rows)
+        return part
 
     def narrow(self, state: Propagation) -> bool:
         domains, left = [state.domains[variable] for variable in self.scope], [0] * len(self.scope)
@@ -229,6 +295,7 @@ def _one_at_most(mask: int) -> bool:
     return mask & (mask - 1) == 0
 
 
+@lru_cache(1 << 16)
 def _range(domain: int, coefficient: int) -> tuple[int, int]:
     """The least and the most of coefficient * x."""
     ends = coefficient * ((domain & -domain).bit_length() - 1), coefficient * (domain.bit_length() - 1)
