@@ -28,7 +28,8 @@ from blogdit.search.propagation import Neighbours, Propagation, bit
 
 FIRST_BLOCK, SMALLEST = 8.0, 3.0  # variables of a block
 SHRINKAGE, GROWTH, FAST_GROWTH = 0.93, 1.05, 1.25  # after a block that was too large, a good one and an easy one
-TRIES, EASY = 200, 20  # contradictions in a block; in an easy one
+TRIES, EASY = 50, 0.1  # contradictions in a block; their share in an easy one
+PATIENCE, MORE_TRIES = 40, 1.5  # after so many blocks without a gain each may take longer
 RANDOM, EQUAL = 0.3, 0.25  # shares of blocks: of any variables; where as good is good enough
 AT_A_TIME = 4  # variables of a constraint that join a block
 SHORTEST = 0.005  # seconds for an instance
@@ -178,10 +179,13 @@ class BlockSearch(TreeSearch):
 
     def _improve(self, best: list[int]) -> None:
         state, size = Propagation(self.instance, self._spend), FIRST_BLOCK
+        highest, in_vain = -math.inf, 0
         self.near = self._scopes(state)
         self.number = state.add(self.larger, self.larger.scope)
         while not self.enough(values := np.array(best)):
             worth = self._worth(values)
+            in_vain = 0 if worth > highest else in_vain + 1
+            highest, tries = worth, TRIES * MORE_TRIES ** (in_vain // PATIENCE)
             self.larger.bar = worth - 2 * self.larger.rounding
             state.wake([self.number])
             state.settle()  # what the best answer has is left
@@ -191,20 +195,21 @@ class BlockSearch(TreeSearch):
             equal = len(block) < len(open_) and self.random.random() < EQUAL
             self.larger.bar = worth - 2 * self.larger.rounding if equal else worth
             state.wake([self.number])
-            until = self.contradictions + EASY
-            if not self._anew(state, best, open_, block):
+            before = self.contradictions
+            if not self._anew(state, best, open_, block, before + int(tries)):
                 size = max(size * SHRINKAGE, SMALLEST)
             elif len(block) == len(open_):
                 self.exhausted = True
                 return
             else:
-                size *= FAST_GROWTH if self.contradictions < until else GROWTH
+                size *= FAST_GROWTH if self.contradictions - before < EASY * tries else GROWTH
 
-    def _anew(self, state: Propagation, best: list[int], open_: Sequence[int], block: Sequence[int]) -> bool:
-        """Give the block better values, if there are any, while all others are as they are; returns whether it was
-        searched in full."""
-        outside, until = set(open_).difference(block), self.contradictions + TRIES
-        for variable in outside:
+    def _anew(
+        self, state: Propagation, best: list[int], open_: Sequence[int], block: Sequence[int], until: int
+    ) -> bool:
+        """Give the block better values, if there are any, while all others are as they are, before there are so many
+        contradictions; returns whether it was searched in full."""
+        for variable in set(open_).difference(block):
             state.keep(variable, bit(best[variable]))
         if not state.settle():
             state.take_back(0)
