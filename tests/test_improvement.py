@@ -129,10 +129,13 @@ def test_it_ends_where_it_is_good_enough():
     assert not search.exhausted
 
 
-def test_what_it_is_for():
+def test_what_it_is_for(monkeypatch):
     goal = Objective("maximize", unary=[[0, 1]], unary_weights=[1.0])
     count = Count([[0, 1, 2]], [1], [0], [2])
     assert can_improve(Instance(np.full(3, 2), (count,), goal))
+    monkeypatch.setattr(improvement, "LARGEST", 0)
+    assert not can_improve(Instance(np.full(3, 2), (count,), goal))  # so many terms are too many for Python
+    monkeypatch.undo()
     assert not can_improve(Instance(np.full(3, 2), (count,)))  # `completion` does
     assert not can_improve(Instance(np.full(3, 2), (NotEqual([[0, 1]]),), goal))  # `population` does
 

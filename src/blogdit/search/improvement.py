@@ -22,7 +22,7 @@ from torch import Tensor
 
 from blogdit.constraints import IntArray
 from blogdit.csp import Instance, Objective
-from blogdit.search.completion import MOST_WORK, Completed, Interrupted, TreeSearch, over, small_enough
+from blogdit.search.completion import LARGEST, MOST_WORK, Completed, Interrupted, TreeSearch, over, small_enough
 from blogdit.search.polish import pairs_only
 from blogdit.search.propagation import Neighbours, Propagation, bit
 
@@ -37,7 +37,10 @@ SHORTEST = 0.005  # seconds for an instance
 
 def can_improve(instance: Instance) -> bool:
     """True if there is an objective, some constraint is on more than pairs, and it is small enough for Python."""
-    return instance.objective is not None and not pairs_only(instance) and small_enough(instance)
+    goal = instance.objective
+    if goal is None or len(goal.unary) + len(goal.differ) + len(goal.pairwise) > LARGEST:
+        return False
+    return not pairs_only(instance) and small_enough(instance)
 
 
 def improve(
