@@ -47,7 +47,7 @@ def best_load(instance):
 
 
 def nothing(instance):
-    return [np.zeros(instance.size, np.int64)]
+    return np.zeros((1, instance.size), np.int64)
 
 
 @pytest.mark.parametrize("block", [2.0, 8.0])
@@ -60,7 +60,7 @@ def test_it_ends_at_the_optimum_and_knows_it(kind, block, data):
     start = data.draw(st.sampled_from(list(assignments(instance))))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(improvement, "FIRST_BLOCK", block)
-        search = BlockSearch(instance, [np.array(start)])
+        search = BlockSearch(instance, np.array(start)[None])
         found = search.run()
     there = solutions(instance)
     assert search.exhausted
@@ -143,13 +143,22 @@ def test_what_it_is_for(monkeypatch):
 def test_several_share_the_time():
     many = [knapsack(40), knapsack(20)]
     began = time.monotonic()
-    shape = torch.zeros(2, 64, dtype=torch.long)
-    found = improve(many, [nothing(one) for one in many], shape, began + 0.4, all_the_time=True)
+    values = torch.zeros(1, 2, 64, dtype=torch.long)
+    found = improve(many, values, began + 0.4, all_the_time=True)
     assert time.monotonic() - began < 5
-    assert found.states.shape == shape.shape
+    assert found.states.shape == values.shape[1:]
     for one, state in zip(many, found.states.numpy(), strict=True):
         assert one.verify(state[: one.size]).satisfied
         assert one.verify(state[: one.size]).objective > 0.9 * best_load(one)
+
+
+def test_who_has_no_time_keeps_the_first():
+    one = knapsack(20)
+    values = torch.stack([torch.ones(1, 32, dtype=torch.long), torch.zeros(1, 32, dtype=torch.long)])
+    for when in ({"deadline": time.monotonic() - 1}, {"stopped": lambda: True}):
+        found = improve([one], values, **when)
+        assert torch.equal(found.states, values[0])
+        assert found.exhausted == [False]
 
 
 # -- the solver ----------------------------------------------------------------------------------------------------

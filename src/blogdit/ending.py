@@ -132,15 +132,12 @@ class Ending:
 
     def _improve(self, instances: Sequence[Instance], index: Tensor, end: float, goes_on: bool) -> Tensor:
         """Blocks solved anew, from the best states; where none is valid, a tree search that tries them first."""
-        crew = self.crew
-        states = (
-            torch.cat([crew.best_valid[None, index], crew.best_values[None, index], self._chains(index)]).cpu().numpy()
-        )
-        jobs = [crew.jobs[place] for place in index.tolist()]
-        starts = [list(states[:, row, : job.instance.size]) for row, job in enumerate(jobs)]
-        for job, own in zip(jobs, starts, strict=True):
-            own += [] if job.improved is None else [job.improved]
-        found = improve(instances, starts, crew.best_valid[index], end, self.stopped, goes_on, self.is_enough)
+        crew, jobs, first = self.crew, [self.crew.jobs[place] for place in index.tolist()], self.crew.best_values[index]
+        for job, state in zip(jobs, first, strict=True):
+            if job.improved is not None:
+                state[: job.instance.size] = torch.from_numpy(job.improved)
+        starts = torch.cat([first[None], crew.best_valid[None, index], self._chains(index)])
+        found = improve(instances, starts, end, self.stopped, goes_on, self.is_enough)
         for job, state, in_full in zip(jobs, found.states.cpu().numpy(), found.exhausted, strict=True):
             job.improved, job.exhausted = state[: job.instance.size], in_full
         return found.states

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -73,19 +73,25 @@ def complete(
     a fixed amount of work or, with `all_the_time`, until the deadline."""
     states = values.cpu().numpy()
     found, exhausted = states[0].copy(), [False] * len(instances)
-    for place, instance in enumerate(instances):
-        now = time.monotonic()
-        if now >= deadline or stopped():
-            break
-        end = max(now + (deadline - now) / (len(instances) - place), now + SHORTEST)
-        search = TreeSearch(instance, states[:, place, : instance.size], partial(over, end, stopped))
+    for place, is_over in turns(len(instances), deadline, stopped):
+        instance = instances[place]
+        search = TreeSearch(instance, states[:, place, : instance.size], is_over)
         answer = search.run(None if all_the_time else MOST_WORK)
         exhausted[place] = search.exhausted
         found[place, : instance.size] = search.closest() if answer is None else answer
     return Completed(torch.from_numpy(found).to(values.device), exhausted)
 
 
-def over(end: float, stopped: Callable[[], bool]) -> bool:
+def turns(count: int, deadline: float, stopped: Callable[[], bool]) -> Iterator[tuple[int, Callable[[], bool]]]:
+    """So many places, one after the other while there is time, and what tells each that its part of it is over."""
+    for place in range(count):
+        now = time.monotonic()
+        if now >= deadline or stopped():
+            return
+        yield place, partial(_over, max(now + (deadline - now) / (count - place), now + SHORTEST), stopped)
+
+
+def _over(end: float, stopped: Callable[[], bool]) -> bool:
     return stopped() or time.monotonic() >= end
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import random
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
@@ -22,7 +21,7 @@ from torch import Tensor
 
 from blogdit.constraints import IntArray
 from blogdit.csp import Instance, Objective
-from blogdit.search.completion import LARGEST, MOST_WORK, Completed, Interrupted, TreeSearch, over, small_enough
+from blogdit.search.completion import LARGEST, MOST_WORK, Completed, Interrupted, TreeSearch, small_enough, turns
 from blogdit.search.polish import pairs_only
 from blogdit.search.propagation import Neighbours, Propagation, bit
 
@@ -32,7 +31,6 @@ TRIES, EASY = 50, 0.1  # contradictions in a block; their share in an easy one
 PATIENCE, MORE_TRIES = 40, 1.5  # after so many blocks without a gain each may take longer
 RANDOM, EQUAL = 0.3, 0.25  # shares of blocks: of any variables; where as good is good enough
 AT_A_TIME = 4  # variables of a constraint that join a block
-SHORTEST = 0.005  # seconds for an instance
 
 
 def can_improve(instance: Instance) -> bool:
@@ -45,24 +43,23 @@ def can_improve(instance: Instance) -> bool:
 
 def improve(
     instances: Sequence[Instance],
-    starts: Sequence[Sequence[IntArray]],
-    shape: Tensor,
+    values: Tensor,
     deadline: float = math.inf,
     stopped: Callable[[], bool] = lambda: False,
     all_the_time: bool = False,
     enough: Callable[[Instance, IntArray], bool] = lambda instance, values: False,
 ) -> Completed:
-    """The best state of each instance that is found from its `starts`, in a tensor like `shape` (B, N), and for which
-    of them there is no better one, or none at all. For a fixed amount of work or, with `all_the_time`, until the
-    deadline, unless an answer is good `enough`."""
-    found, exhausted = torch.zeros_like(shape, device="cpu"), [False] * len(instances)
-    for place, (instance, own) in enumerate(zip(instances, starts, strict=True)):
-        now = time.monotonic()
-        end = max(now + (deadline - now) / (len(instances) - place), now + SHORTEST)
-        search = BlockSearch(instance, own, partial(over, end, stopped), partial(enough, instance))
-        found[place, : instance.size] = torch.as_tensor(search.run(None if all_the_time else MOST_WORK))
+    """The best state of each instance that is found from `values` (chains, B, N), and for which of them there is no
+    better one, or none at all; who has no time keeps the first. For a fixed amount of work or, with `all_the_time`,
+    until the deadline, unless an answer is good `enough`."""
+    states = values.cpu().numpy()
+    found, exhausted = states[0].copy(), [False] * len(instances)
+    for place, is_over in turns(len(instances), deadline, stopped):
+        instance = instances[place]
+        search = BlockSearch(instance, states[:, place, : instance.size], is_over, partial(enough, instance))
+        found[place, : instance.size] = search.run(None if all_the_time else MOST_WORK)
         exhausted[place] = search.exhausted
-    return Completed(found.to(shape.device), exhausted)
+    return Completed(torch.from_numpy(found).to(values.device), exhausted)
 
 
 class Larger:
@@ -154,12 +151,12 @@ class BlockSearch(TreeSearch):
     def __init__(
         self,
         instance: Instance,
-        starts: Sequence[IntArray],
+        starts: IntArray,
         stopped: Callable[[], bool] = lambda: False,
         enough: Callable[[IntArray], bool] = lambda values: False,
     ):
         assert instance.objective is not None
-        super().__init__(instance, np.stack(starts), stopped)
+        super().__init__(instance, starts, stopped)
         self.goal, self.enough, self.random = instance.objective, enough, random.Random(0)
         self.larger = Larger(instance, self.goal)
         valid = [start for start in starts if instance.verify(start).satisfied]
@@ -182,18 +179,19 @@ class BlockSearch(TreeSearch):
 
     def _improve(self, best: list[int]) -> None:
         state, size = Propagation(self.instance, self._spend), FIRST_BLOCK
-        highest, in_vain = -math.inf, 0
+        highest, in_vain, open_ = -math.inf, 0, list[int]()
         self.near = self._scopes(state)
         self.number = state.add(self.larger, self.larger.scope)
         while not self.enough(values := np.array(best)):
             worth = self._worth(values)
-            in_vain = 0 if worth > highest else in_vain + 1
-            highest, tries = worth, TRIES * MORE_TRIES ** (in_vain // PATIENCE)
-            self.larger.bar = worth - 2 * self.larger.rounding
-            state.wake([self.number])
-            state.settle()  # what the best answer has is left
-            state.trail.clear()
-            open_ = [variable for variable, mask in enumerate(state.domains) if mask & (mask - 1)]
+            if worth > highest:
+                highest, in_vain = worth, 0
+                self.larger.bar = worth - 2 * self.larger.rounding
+                state.wake([self.number])
+                state.settle()  # what the best answer has is left
+                state.trail.clear()
+                open_ = [variable for variable, mask in enumerate(state.domains) if mask & (mask - 1)]
+            tries, in_vain = TRIES * MORE_TRIES ** (in_vain // PATIENCE), in_vain + 1
             block = self._block(open_, size)
             equal = len(block) < len(open_) and self.random.random() < EQUAL
             self.larger.bar = worth - 2 * self.larger.rounding if equal else worth
