@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -69,60 +70,69 @@ def test_an_interrupted_suite_goes_on_where_it_stopped(tmp_path, counting):
     assert "| counting |" in (tmp_path / "table.md").read_text()
 
 
-def test_calls_at_the_same_time_have_their_own_budget_and_seconds(tmp_path, counting):
-    """Only of systems that do not slow each other down; the records are those of one call after the other."""
-    suite = replace(LIVE, entrants=(Entrant("counting", "counting"),))
+def test_calls_at_the_same_time_have_their_own_budget_and_seconds(tmp_path):
+    """The records are those of one call after the other."""
+    suite = replace(LIVE, entrants=(Entrant("greedy", "greedy"),))
     alone = run_suite(suite, tmp_path / "alone", Options(limit=3, seconds=5.0), {}, silent)
-    counting.parallel = True
     together = run_suite(suite, tmp_path / "together", Options(limit=3, seconds=5.0, jobs=2), {}, silent)
-    assert {budget.seconds for _, budget in counting.seen} == {5.0}
     shown = [{(r["case"], r["instance"], r["verdict"], r["batch"]) for r in records} for records in (alone, together)]
     assert shown[0] == shown[1]
     assert len(alone) == len(together) == 6
+    assert {r["budget_seconds"] for r in together} == {5.0}
     assert {r["jobs"] for r in together} == {2}
     assert all(r["seconds"] == r["call_seconds"] for r in together)
 
 
-def test_a_slow_call_holds_nobody_up(tmp_path, counting):
+class Waiting(System):
+    """Leaves a file when it begins with an instance; one instance waits for a file that somebody else leaves."""
+
+    name = "waiting"
+
+    def __init__(self, folder: Path, patient: str, signal: str):
+        self.folder, self.patient, self.signal = folder, patient, signal
+
+    def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result:
+        (self.folder / instance.name).touch()
+        came = instance.name != self.patient or appears(self.folder / self.signal)
+        return Result(instance, np.zeros(instance.size, np.int64), int(came), 0.0, seed)
+
+
+def appears(path: Path, seconds: float = 60.0) -> bool:
+    end = time.monotonic() + seconds
+    while not path.exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    return path.exists()
+
+
+def test_a_slow_call_holds_nobody_up(tmp_path, monkeypatch):
     """The first instance waits for the last one, which a free place takes."""
-    last_came, waited = threading.Event(), []
     first, _, last = (instance.name for instance in datasets.load("coloring-5-50", None, 3))
-
-    def solve(instance, budget, seed=0):
-        if instance.name == first:
-            waited.append(last_came.wait(20))
-        if instance.name == last:
-            last_came.set()
-        return Result(instance, np.zeros(instance.size, np.int64), 3, 0.0, seed)
-
-    counting.parallel, counting.solve = True, solve
-    suite = replace(LIVE, entrants=(Entrant("counting", "counting"),), cases=LIVE.cases[1:])
-    records = run_suite(suite, tmp_path, Options(limit=3, jobs=2), {}, silent)
-    assert waited == [True]
+    monkeypatch.setitem(systems(), "waiting", Waiting(tmp_path, first, last))
+    suite = replace(LIVE, entrants=(Entrant("waiting", "waiting"),), cases=LIVE.cases[1:])
+    records = run_suite(suite, tmp_path / "out", Options(limit=3, jobs=2), {}, silent)
+    assert [record["steps"] for record in records] == [1, 1, 1]
     assert records[-1]["instance"] == first
 
 
-def test_a_call_that_had_begun_when_it_was_stopped_is_not_lost(tmp_path, counting):
-    begun, told = threading.Event(), threading.Event()
-    first, second = (instance.name for instance in datasets.load("coloring-5-50", None, 2))
+def test_a_call_that_had_begun_when_it_was_stopped_is_not_lost(tmp_path, monkeypatch):
+    first = datasets.load("coloring-5-50", None, 1)[0].name
+    monkeypatch.setitem(systems(), "waiting", Waiting(tmp_path, first, "told"))
 
-    def solve(instance, budget, seed=0):
-        if instance.name == first:
-            begun.wait(20)
-            raise KeyboardInterrupt
-        begun.set()
-        assert told.wait(20)
-        return Result(instance, np.zeros(instance.size, np.int64), 3, 0.0, seed)
+    def stopped(calls):
+        assert appears(tmp_path / first)
+        raise KeyboardInterrupt
 
     def tell(text, work):
-        if text == "counting: waiting for calls that have begun":
-            told.set()
+        if text == "waiting: waiting for calls that have begun":
+            (tmp_path / "told").touch()
 
-    counting.parallel, counting.solve = True, solve
-    suite = replace(LIVE, entrants=(Entrant("counting", "counting"),), cases=LIVE.cases[1:])
+    monkeypatch.setattr(runner, "as_completed", stopped)
+    suite = replace(LIVE, entrants=(Entrant("waiting", "waiting"),), cases=LIVE.cases[1:])
     with pytest.raises(KeyboardInterrupt):
-        run_suite(suite, tmp_path, Options(limit=2, jobs=2), {}, tell)
-    assert [record["instance"] for record in read_records(tmp_path / "records.jsonl")] == [second]
+        run_suite(suite, tmp_path / "out", Options(limit=3, jobs=2), {}, tell)
+    kept = {record["instance"]: record["steps"] for record in read_records(tmp_path / "out" / "records.jsonl")}
+    assert kept[first] == 1
+    assert set(kept.values()) == {1}
 
 
 def test_budgets_follow_the_protocol_unless_others_are_asked_for(tmp_path, counting):

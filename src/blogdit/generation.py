@@ -1,14 +1,8 @@
-"""Many generated instances, made by several processes. What is made depends on the seed alone, not on who makes it.
-
-Run as a module (`python -m blogdit.generation`) it is such a process: jobs come in pickled, instances go out pickled.
-"""
+"""Many generated instances, made by several processes. What is made depends on the seed alone, not on who makes it."""
 
 from __future__ import annotations
 
 import os
-import pickle
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from blogdit.csp import Instance
-from blogdit.errors import InputError
 from blogdit.problems import family
+from blogdit.processes import Processes
 
 CHUNK = 256  # instances from one random stream
 WORTH = 5.0  # seconds of work left for which processes are started
@@ -75,20 +69,14 @@ def make_many(
 
 def _in_processes(jobs: Sequence[Order], workers: int) -> list[list[Instance]]:
     """Each process takes every n-th job."""
-    with ThreadPoolExecutor(workers) as pool:
-        parts = list(pool.map(_ask, [jobs[first::workers] for first in range(workers)]))
+    shares = [jobs[first::workers] for first in range(workers)]
+    with ThreadPoolExecutor(workers) as pool, Processes() as processes:  # who is stopped does not wait for them
+        parts = list(pool.map(lambda share: processes.call(_make, share), shares))
     return [parts[number % workers][number // workers] for number in range(len(jobs))]
 
 
-def _ask(jobs: Sequence[Order]) -> list[list[Instance]]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-m", "blogdit.generation"]
-    done = subprocess.run(command, input=pickle.dumps(list(jobs)), capture_output=True, env=environment, check=False)
-    if done.returncode:
-        reason = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
-        raise InputError(f"a process that makes instances failed: {reason[-1]}")
-    answer: list[list[Instance]] = pickle.loads(done.stdout)  # our own child's
-    return answer
+def _make(jobs: Sequence[Order]) -> list[list[Instance]]:
+    return [job.make() for job in jobs]
 
 
 def _alike(one: Any, other: Any) -> bool:
@@ -132,7 +120,3 @@ def _sharing(chunks: Sequence[Sequence[Instance]]) -> list[Instance]:
             chunk = [_with_structure(one, known) if alike else one for one, alike in zip(chunk, same, strict=True)]
         everyone += chunk
     return everyone
-
-
-if __name__ == "__main__":
-    sys.stdout.buffer.write(pickle.dumps([job.make() for job in pickle.loads(sys.stdin.buffer.read())]))

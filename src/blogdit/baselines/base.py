@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import time
 from abc import ABC, abstractmethod
@@ -37,7 +38,6 @@ class System(ABC):
     # What limits it where a protocol counts steps: these, its own published number of steps, or seconds all the same.
     counts: Literal["steps", "own steps", "seconds"] = "seconds"
     batched: bool = False  # `solve_many` works on all instances at the same time
-    parallel: bool = False  # `solve` works outside Python's lock: calls at the same time do not slow each other down
     threaded: bool = False  # `solve` uses as many threads as the budget has workers
     searches: bool = False  # its results say what it had before a search at the end (`raw_objective`, `raw_violations`)
     packages: tuple[str, ...] = ()  # that it imports besides the core dependencies
@@ -48,7 +48,7 @@ class System(ABC):
     def missing(self) -> str | None:
         """Why the system cannot run here, or None if it can."""
         for package in self.packages:
-            if importlib.util.find_spec(package) is None:
+            if not _is_there(package):
                 return f"{self.name} needs {package}; expected pip install 'blogdit[bench]'"
         return None
 
@@ -60,8 +60,11 @@ class System(ABC):
         """What it has learnt from, if anything: the weights that it uses for such an instance."""
         return None
 
-    def warm_up(self, instances: Sequence[Instance], budget: Budget) -> None:  # noqa: B027
+    def warm_up(self, instances: Sequence[Instance], budget: Budget) -> None:
         """What is done once for all instances of this kind, and not timed."""
+        self.require()
+        for package in self.packages:
+            importlib.import_module(package)
 
     @abstractmethod
     def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result: ...
@@ -80,6 +83,13 @@ class System(ABC):
             list(results)
             for results in zip(*(self.solve_many(instances, share, seed + run) for run in range(runs)), strict=True)
         ]
+
+
+def _is_there(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:  # from looking for a module of a package that is not there
+        return False
 
 
 class Clock:

@@ -23,8 +23,7 @@ MOST_LITERALS = 64  # values of a variable that is made of Booleans
 
 
 class CpSat(System):
-    packages = ("ortools",)
-    parallel = True
+    packages = ("ortools", "ortools.sat.python.cp_model")
     threaded = True
 
     def __init__(self, name: str, summary: str, **parameters: Any):

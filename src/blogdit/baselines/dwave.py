@@ -20,14 +20,7 @@ SEEDS = 2**31
 
 class Sampler(System):
     problems = ("mis", "maxcut")
-    parallel = True
     packages = ("dwave.samplers", "dimod")
-
-    def missing(self) -> str | None:
-        try:
-            return super().missing()
-        except ModuleNotFoundError:  # from looking for a module of a package that is not there
-            return f"{self.name} needs dwave-samplers; expected pip install 'blogdit[bench]'"
 
 
 def samplers() -> Any:

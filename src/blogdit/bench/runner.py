@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from blogdit.bench.records import TABLE, Record, RecordFile, device_name
 from blogdit.bench.suites import SUITES, Case, Entrant, Suite
 from blogdit.csp import Instance
 from blogdit.errors import InputError
+from blogdit.processes import Processes
 from blogdit.result import Result
 from blogdit.runtime import commit, resolve_device
 
@@ -159,7 +161,7 @@ def plan(
                 continue
             waiting = [one for one in instances if (case.name, entrant.label, one.name) not in there]
             total += len(instances)
-            cells.append(Cell(case, entrant, system, waiting, options.jobs if system.parallel else 1))
+            cells.append(Cell(case, entrant, system, waiting, 1 if system.batched else options.jobs))
     _check_models(models, {cell.waiting[0].problem for cell in cells if cell.waiting}, options)
     for reason, left_out in absent.items():
         tell(f"{suite.name}: {reason}; left out: {', '.join(left_out)}", None)
@@ -187,45 +189,40 @@ def perform(suite: Suite, work: Work, options: Options, tell: Tell) -> Iterator[
     """Solve what is left; yields the records of each call."""
     facts = {"workers": options.workers, "jobs": options.jobs, "commit": commit()}
     devices = {True: device_name(options.device), False: device_name("cpu")}  # of systems that solve many at a time
-    for cell in work.cells:
-        best_known = datasets.best_known(cell.case.split, options.data)
-        batched = cell.system.batched
-        for call in _calls(cell, suite.runs, options, tell):
-            number = len(call.together)
-            shared = {
-                **{"suite": suite.name, "case": cell.case.name, "system": cell.entrant.label},
-                **{"call_seconds": round(call.seconds, 6), "seconds": round(call.seconds / number, 6)},
-                **{"batch": number, "budget_seconds": call.budget.seconds, "budget_steps": call.budget.steps},
-                **{"device": devices[batched], "searches": cell.system.searches, **facts},
-                "weights": cell.system.provenance(call.together[0]),
-            }
-            cell.done += number
-            cell.seconds += call.seconds
-            work.done += number
-            yield [
-                {**_result(result), **shared, "run": run, "best_known": best_known.get(result.instance.name)}
-                for runs in call.results
-                for run, result in enumerate(runs)
-            ]
-            tell(f"{suite.name}, {cell.case.name}, {cell.entrant.label}", work)
+    with Processes() as processes:
+        for cell in work.cells:
+            best_known = datasets.best_known(cell.case.split, options.data)
+            for call in _calls(cell, suite.runs, options, processes, tell):
+                number = len(call.together)
+                shared = {
+                    **{"suite": suite.name, "case": cell.case.name, "system": cell.entrant.label},
+                    **{"call_seconds": round(call.seconds, 6), "seconds": round(call.seconds / number, 6)},
+                    **{"batch": number, "budget_seconds": call.budget.seconds, "budget_steps": call.budget.steps},
+                    **{"device": devices[cell.system.batched], "searches": cell.system.searches, **facts},
+                    "weights": cell.system.provenance(call.together[0]),
+                }
+                cell.done += number
+                cell.seconds += call.seconds
+                work.done += number
+                yield [
+                    {**_result(result), **shared, "run": run, "best_known": best_known.get(result.instance.name)}
+                    for runs in call.results
+                    for run, result in enumerate(runs)
+                ]
+                tell(f"{suite.name}, {cell.case.name}, {cell.entrant.label}", work)
 
 
-def _calls(cell: Cell, runs: int, options: Options, tell: Tell) -> Iterator[Call]:
+def _calls(cell: Cell, runs: int, options: Options, processes: Processes, tell: Tell) -> Iterator[Call]:
     """One call after the other, or several at a time, as they end. Who is stopped has those that have begun, too."""
-
-    def call(together: list[Instance]) -> Call:
-        budget = _budget(cell, together, options)
-        cell.system.warm_up(together, budget)
-        began = time.monotonic()
-        results = _solve(cell.system, together, budget, options.seed, runs)
-        return Call(together, budget, results, time.monotonic() - began)
-
-    batches = _batches(cell, options)
+    orders = [
+        (cell.system, together, _budget(cell, together, options), options.seed, runs)
+        for together in _batches(cell, options)
+    ]
     if cell.jobs == 1:
-        yield from map(call, batches)
+        yield from (_call(*order) for order in orders)
         return
-    pool = ThreadPoolExecutor(cell.jobs)
-    calls = [pool.submit(call, together) for together in batches]
+    pool = ThreadPoolExecutor(cell.jobs)  # a thread waits for a process: calls must not share Python's lock
+    calls = [pool.submit(partial(processes.call, _call, *order)) for order in orders]
     try:
         for ended in as_completed(tuple(calls)):
             calls.remove(ended)
@@ -265,6 +262,13 @@ def _budget(cell: Cell, together: Sequence[Instance], options: Options) -> Budge
         own = counts == "own steps" and options.steps is None and not options.quick
         return replace(shared, steps=None if own else case.steps)
     return replace(shared, seconds=case.seconds * (len(together) if cell.system.batched and not case.stretch else 1))
+
+
+def _call(system: System, together: list[Instance], budget: Budget, seed: int, runs: int) -> Call:
+    system.warm_up(together, budget)
+    began = time.monotonic()
+    results = _solve(system, together, budget, seed, runs)
+    return Call(together, budget, results, time.monotonic() - began)
 
 
 def _solve(system: System, together: Sequence[Instance], budget: Budget, seed: int, runs: int) -> list[list[Result]]:

@@ -1,0 +1,87 @@
+"""Functions in other processes answer as they would here."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from blogdit.errors import InputError
+from blogdit.processes import Process, Processes
+
+
+@pytest.fixture
+def process():
+    one = Process()
+    yield one
+    one.close()
+
+
+def test_a_process_answers_call_after_call_and_ends(process):
+    assert process.call(math.gcd, 12, 18) == 6
+    assert process.call(os.getpid) == process.process.pid
+    process.close()
+    assert process.process.poll() is not None
+
+
+def test_what_it_raises_is_raised_here_and_it_goes_on(process):
+    with pytest.raises(ValueError, match=r"math domain error|nonnegative"):
+        process.call(math.sqrt, -1)
+    assert process.call(math.sqrt, 4) == 2.0
+
+
+def test_input_errors_keep_their_line(process):
+    with pytest.raises(InputError, match=r"^a.col:3: expected something else$"):
+        process.call(_refuse)
+
+
+def _refuse():
+    raise InputError("expected something else", "a.col", 3)
+
+
+def test_what_cannot_be_sent_back_is_named(process):
+    with pytest.raises(RuntimeError, match="lock"):
+        process.call(threading.Lock)
+
+
+def test_what_it_prints_is_no_answer(process):
+    assert process.call(print, "hello") is None
+    assert process.call(os.system, "echo hello") == 0
+
+
+def test_a_process_that_dies_is_reported(process):
+    with pytest.raises(InputError, match=r"a process ended before it answered \(exit code 7\)"):
+        process.call(os._exit, 7)
+
+
+def test_a_signal_of_the_terminal_does_not_reach_it(process):
+    """Ctrl-C goes to everybody of our session."""
+    process.call(os.getpid)  # it is there
+    assert process.call(os.getsid, 0) != os.getsid(0)
+
+
+def test_it_ends_when_nobody_can_ask_it_any_more():
+    """Also if we are killed."""
+    code = "import sys; from blogdit.processes import Process; p = Process(); print(flush=True); sys.stdin.read()"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen([sys.executable, "-c", code], env=environment, **pipes) as owner:
+        assert owner.stdout is not None
+        owner.stdout.readline()
+        owner.kill()
+        owner.communicate(timeout=30)  # its stderr, which it shares with its child, is closed by both
+
+
+def test_several_are_used_again():
+    with Processes() as processes, ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(lambda n: processes.call(math.factorial, n), range(9))) == [*map(math.factorial, range(9))]
+        assert 1 <= len(processes.everyone) <= 2
+        with pytest.raises(InputError):
+            processes.call(os._exit, 3)
+        assert processes.call(math.gcd, 4, 6) == 2
+    assert all(one.process.poll() is not None for one in processes.everyone)
