@@ -31,7 +31,8 @@ from blogdit.energy import energy, one_hot
 from blogdit.noise import GeneratorNoise
 from blogdit.problems import mis
 from blogdit.recipe import Recipe, TrainConfig
-from blogdit.training import Budget, Data, Trainer
+from blogdit.training import Budget, Trainer
+from blogdit.training_data import Data
 
 NETWORK = DenoiserConfig(dim=32, heads=2, head_dim=16, layers=2, relation="neighbours")
 

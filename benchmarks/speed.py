@@ -37,7 +37,8 @@ from blogdit.relations import relation_list
 from blogdit.solver import Solver
 from blogdit.solving import SolveOptions
 from blogdit.stepping import Stepper
-from blogdit.training import Budget, Data, Trainer
+from blogdit.training import Budget, Trainer
+from blogdit.training_data import Data
 
 H200 = (790e12, 4.8e12)  # bfloat16 operations and bytes per second
 

@@ -22,7 +22,7 @@ import torch
 
 import blogdit
 from blogdit.recipe import recipe
-from blogdit.training import generated_data
+from blogdit.training_data import generated_data
 
 STEPS = (10, 25, 50, 100, 200)
 

@@ -7,7 +7,8 @@ import json
 import torch
 
 from blogdit.recipe import recipe
-from blogdit.training import Budget, Trainer, generated_data
+from blogdit.training import Budget, Trainer
+from blogdit.training_data import generated_data
 
 TINY = {
     "box": 2, "dim": 16, "heads": 1, "head_dim": 16, "layers": 1, "batch_size": 8, "unroll": 2, "horizon": 6,

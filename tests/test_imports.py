@@ -52,10 +52,12 @@ MAY_IMPORT |= {
     "streams": {*CORE, "formats", "solver", "solving"},
     "recipe": {*METHOD, "problems"},
     "runlog": {"checkpoint"},
-    "generation": {*CORE, "problems"},
+    "processes": set(),
+    "generation": {*CORE, "problems", "processes"},
+    "training_data": {*CORE, "formats", "generation", "problems", "recipe"},
     "loss": {*METHOD, "recipe"},
     "validation": {*CORE, *METHOD, "inference"},
-    "training": {*CORE, *METHOD, "generation", "loss", "recipe", "recording", "runlog", "runtime", "validation"},
+    "training": {*METHOD, "loss", "recipe", "recording", "runlog", "runtime", "training_data", "validation"},
 }
 MAY_IMPORT["api"] = set(MAY_IMPORT) - {"baselines"}
 # Within `search`: terms of pairs, rows of chains, what moves them; kernels are imported by whom they replace.

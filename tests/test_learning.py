@@ -11,7 +11,8 @@ import torch
 
 import blogdit
 from blogdit.recipe import recipe
-from blogdit.training import Budget, Trainer, generated_data
+from blogdit.training import Budget, Trainer
+from blogdit.training_data import generated_data
 from helpers import generator
 
 

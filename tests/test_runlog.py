@@ -16,7 +16,8 @@ from blogdit import runlog
 from blogdit.checkpoint import load_model
 from blogdit.errors import InputError
 from blogdit.recipe import recipe
-from blogdit.training import Budget, Trainer, generated_data
+from blogdit.training import Budget, Trainer
+from blogdit.training_data import generated_data
 from runs import TINY, assert_same_run, log_of, numbers, trainer
 
 fork = multiprocessing.get_context("fork")

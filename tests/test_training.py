@@ -19,7 +19,8 @@ from blogdit.errors import InputError
 from blogdit.loss import learning_rate, temperature
 from blogdit.problems import coloring, maxcut, mis
 from blogdit.recipe import recipe
-from blogdit.training import Budget, Chains, Data, Orders, Recorded, Trainer, generated_data
+from blogdit.training import Budget, Chains, Orders, Recorded, Trainer
+from blogdit.training_data import Data
 from blogdit.validation import validate
 from helpers import small_denoiser
 from runs import TINY, assert_same_run, log_of, trainer
@@ -265,25 +266,7 @@ def test_gradients_are_clipped():
     assert total.item() == pytest.approx(1e-3, rel=1e-3)
 
 
-# -- data and validation -----------------------------------------------------------------------------------------------
-
-
-def test_validation_puzzles_never_train():
-    """There are few 4x4 puzzles, and both seeds make some of them; those are left out of training."""
-    chosen = recipe("sudoku", {**TINY, "pool": 3000, "validation": 200})
-    data = generated_data(chosen, seed=0)
-    puzzles = [{tuple(sorted(i.givens.items())) for i in part} for part in (data.training, data.validation)]
-    assert not puzzles[0] & puzzles[1]
-    assert len(data.validation) == 200
-    assert 2500 < len(data.training) < 3000
-    with pytest.raises(ValueError, match="every generated training instance is also a validation instance"):
-        generated_data(
-            recipe(
-                "coloring",
-                {"vertices": 2, "colors": 3, "relative": False, "p_min": 1.0, "p_max": 1.0, "pool": 3, "validation": 2},
-            ),
-            0,
-        )
+# -- validation --------------------------------------------------------------------------------------------------------
 
 
 def test_validation_measures_what_it_says():

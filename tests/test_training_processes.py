@@ -11,7 +11,8 @@ from torch import distributed
 
 from blogdit import runlog, training
 from blogdit.recipe import recipe
-from blogdit.training import Budget, Trainer, generated_data
+from blogdit.training import Budget, Trainer
+from blogdit.training_data import generated_data
 from runs import TINY, log_of, trainer
 
 spawn = multiprocessing.get_context("spawn")

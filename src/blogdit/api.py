@@ -7,17 +7,19 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from blogdit import formats, runlog
+from blogdit import runlog
 from blogdit.checkpoint import Model, load_model
 from blogdit.csp import Instance
 from blogdit.errors import InputError
+from blogdit.problems import families
 from blogdit.recipe import Recipe, recipe
 from blogdit.result import Result
 from blogdit.runtime import process_group, resolve_device
 from blogdit.solver import Solver
 from blogdit.solving import Finished, SolveOptions, Step
 from blogdit.streams import SolverPool
-from blogdit.training import Budget, Data, Trainer, generated_data
+from blogdit.training import Budget, Trainer
+from blogdit.training_data import Given, data_for
 
 DEFAULT_SECONDS = 10.0  # for an instance, where no budget is given
 
@@ -164,8 +166,8 @@ def train(
     minutes: float | None = None,
     updates: int | None = None,
     settings: Mapping[str, Any] | None = None,
-    data: Iterable[str | Path] = (),
-    valid: str | Path | None = None,
+    data: Iterable[Given] = (),
+    valid: Given | Iterable[Given] | None = None,
     resume: bool = False,
     pause_after: float | None = None,
     seed: int = 0,
@@ -175,13 +177,17 @@ def train(
 ) -> Model:
     """Train a model for a problem family without labels; returns the best model so far, also in `out`.
 
-    Instances come from the family's generator, or from the files `data` and `valid`. `resume` goes on from the state
-    in `out`, with its settings and seed. `pause_after` stops after that many minutes of this call, to be resumed.
-    `on_record` gets each log record and the share of the budget that is spent; `tell` a line where it takes long before
-    the first update.
+    Instances come from the family's generator, or from `data` and `valid`: files, or instances. A problem of your own,
+    the `problem` of these instances, has no generator: it needs `data`, and without `valid` one in ten of them chooses
+    instead of training. `resume` goes on from the state in `out`, with its settings and seed. `pause_after` stops after
+    that many minutes of this call, to be resumed. `on_record` gets each log record and the share of the budget that is
+    spent; `tell` a line where it takes long before the first update.
     """
-    out = Path(out)
+    out, data = Path(out), _listed(data)
     try:
+        if problem not in families() and not data:
+            known = ", ".join(sorted(families()))
+            raise InputError(f"unknown problem {problem!r}; known: {known}; one of your own needs --data")
         budget = Budget(updates, minutes)
         if resume:
             saved = runlog.read_header(out / runlog.STATE)
@@ -191,7 +197,7 @@ def train(
             if settings:
                 raise InputError("a resumed run keeps its settings; leave out --set")
         else:
-            chosen = recipe(problem, settings)
+            chosen = recipe(problem, settings, own=True)
             if out.exists() and not out.is_dir():
                 raise InputError("is a file; expected a folder", out)
             if (out / runlog.STATE).exists():
@@ -201,7 +207,7 @@ def train(
     except ValueError as error:
         raise InputError(str(error)) from None
     with process_group(resolve_device(device)) as here:
-        trainer = Trainer(chosen, _data(chosen, seed, list(data), valid, tell), budget, seed, str(here))
+        trainer = Trainer(chosen, data_for(chosen, seed, data, _listed(valid), tell), budget, seed, str(here))
         if resume:
             trainer.load(out)
         for record in trainer.run(out, pause_after):
@@ -211,24 +217,7 @@ def train(
     return load_model(best if best.exists() else out / "last.safetensors")
 
 
-def _data(
-    chosen: Recipe, seed: int, files: list[str | Path], valid: str | Path | None, tell: Callable[[str], None]
-) -> Data:
-    """Files where they are given, generated instances elsewhere."""
-    try:
-        data = generated_data(chosen, seed, training=not files, validation=valid is None, tell=tell)
-    except ValueError as error:
-        raise InputError(str(error)) from None
-    colors = chosen.generator.get("colors")
-    colors = colors if isinstance(colors, int) else None
-    if files:
-        data.training = [instance for path in files for instance in _read(path, chosen.problem, colors)]
-        data.sources["training"] = ", ".join(Path(path).name for path in files)
-    if valid is not None:
-        data.validation = _read(valid, chosen.problem, colors)[: chosen.training.validation]
-        data.sources["validation"] = Path(valid).name
-    return data
-
-
-def _read(path: str | Path, problem: str, colors: int | None) -> list[Instance]:
-    return formats.read(path, problem, colors if problem == "coloring" else None)
+def _listed(given: Given | Iterable[Given] | None) -> list[Given]:
+    if given is None:
+        return []
+    return [given] if isinstance(given, str | Path | Instance) else list(given)

@@ -15,7 +15,23 @@ from blogdit.chain import ChainConfig
 from blogdit.checkpoint import chain_from_dict
 from blogdit.energy import AllDifferentForm
 from blogdit.network import DenoiserConfig
-from blogdit.problems import family
+from blogdit.problems import families, family
+
+# Of a problem that has no family. Many updates of few chains, which go on from update to update: a CPU can do that.
+OWN_PRESET = {
+    "relation": "neighbours",
+    "dim": 64,
+    "heads": 4,
+    "head_dim": 16,
+    "layers": 4,
+    "batch_size": 8,
+    "unroll": 1,
+    "horizon": 32,
+    "tau_start": 0.02,
+    "learning_rate": 1e-3,
+    "validation": 64,
+    "validate_every": 250,
+}
 
 
 @dataclass(frozen=True)
@@ -128,19 +144,22 @@ def _fit(name: str, value: Any, default: Any) -> Any:
     return value
 
 
-def recipe(problem: str, settings: Mapping[str, Any] | None = None) -> Recipe:
-    """The preset of a problem with `settings` laid over it."""
-    chosen = family(problem)
+def recipe(problem: str, settings: Mapping[str, Any] | None = None, own: bool = False) -> Recipe:
+    """The preset of a problem with `settings` laid over it; with `own`, it may be one that has no family."""
+    settings = settings or {}
+    chosen = None if own and problem not in families() else family(problem)
+    generator = {} if chosen is None else dict(chosen.settings)
+    instances = {name: value for name, value in settings.items() if name in generator}
+    preset = OWN_PRESET if chosen is None else chosen.preset({**generator, **instances})
     parts = {
         "denoiser": _names(DenoiserConfig),
         "chain": _names(ChainConfig),
         "schedule": _names(Schedule),
         "training": _names(TrainConfig),
-        "generator": dict(chosen.settings),
+        "generator": generator,
     }
     given: dict[str, dict[str, Any]] = {part: {} for part in parts}
-    instances = {name: value for name, value in (settings or {}).items() if name in chosen.settings}
-    for name, value in {**chosen.preset({**chosen.settings, **instances}), **(settings or {})}.items():
+    for name, value in {**preset, **settings}.items():
         owner = next((part for part, names in parts.items() if name in names), None)
         if owner is None:
             known = ", ".join(sorted(name for names in parts.values() for name in names))
@@ -149,7 +168,7 @@ def recipe(problem: str, settings: Mapping[str, Any] | None = None) -> Recipe:
         given[owner][name] = value if owner == "generator" else _fit(name, value, parts[owner][name])
     return Recipe(
         problem=problem,
-        generator={**chosen.settings, **given["generator"]},
+        generator={**generator, **given["generator"]},
         denoiser=DenoiserConfig(**given["denoiser"]),
         chain=ChainConfig(schedule=Schedule(**given["schedule"]), **given["chain"]),
         training=TrainConfig(**given["training"]),

@@ -7,10 +7,9 @@ minutes, and a resumed run continues as if it had not been interrupted (bit for 
 from __future__ import annotations
 
 import math
-import pickle
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +21,14 @@ from blogdit import runlog
 from blogdit.batch import Batch, collate
 from blogdit.chain import prior
 from blogdit.checkpoint import Model, save_model
-from blogdit.csp import Instance
 from blogdit.denoiser import CodeBank, Denoiser
 from blogdit.errors import InputError
-from blogdit.generation import Tell, make_many
 from blogdit.loss import TrainingLoss, learning_rate, temperature
 from blogdit.noise import GeneratorNoise
 from blogdit.recipe import Recipe
 from blogdit.recording import record
 from blogdit.runtime import commit
+from blogdit.training_data import Data
 from blogdit.validation import validate
 
 MAX_BAD_STEPS = 20  # NaN updates in a row before training gives up
@@ -93,35 +91,6 @@ class Progress:
     bad_steps: int = 0
     best_score: float = -math.inf
     best_update: int = 0
-
-
-@dataclass
-class Data:
-    """Training and validation instances; the second never trains, the first never chooses."""
-
-    training: Sequence[Instance]
-    validation: Sequence[Instance]
-    sources: dict[str, str] = field(default_factory=dict)
-
-
-def generated_data(
-    recipe: Recipe, seed: int, training: bool = True, validation: bool = True, tell: Tell = lambda line: None
-) -> Data:
-    """Instances from the family's generator; training and validation come from different seeds, and an instance that
-    both seeds make (there are few small puzzles) does not train."""
-    config, settings = recipe.training, recipe.generator
-    pool = make_many(recipe.problem, config.pool, (seed, 0), settings, tell=tell) if training else []
-    held_out = make_many(recipe.problem, config.validation, (seed, 1), settings, tell=tell) if validation else []
-    known = {_content(instance) for instance in held_out}
-    kept = [instance for instance in pool if _content(instance) not in known]
-    if pool and not kept:
-        raise ValueError("every generated training instance is also a validation instance; lower `validation`")
-    return Data(kept, held_out, {"training": "generated", "validation": "generated"})
-
-
-def _content(instance: Instance) -> bytes:
-    """The same for two instances with the same problem, whatever their names. A key only: never loaded."""
-    return pickle.dumps((instance.domain_sizes, instance.constraints, instance.objective, dict(instance.givens)))
 
 
 class Trainer:

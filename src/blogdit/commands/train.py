@@ -14,7 +14,7 @@ from blogdit.errors import InputError
 
 
 def train(
-    problem: Annotated[str, typer.Argument(metavar="PROBLEM", help="sudoku, coloring, maxcut or mis.")],
+    problem: Annotated[str, typer.Argument(metavar="PROBLEM", help="sudoku, coloring, maxcut, mis, or your own.")],
     out: Annotated[Path, typer.Option(help="Folder for the model, the log and the state to resume from.")],
     minutes: Annotated[float | None, typer.Option(help="Train this long, all stretches together (see below).")] = None,
     updates: Annotated[int | None, typer.Option(help="Train for this many updates.")] = None,
@@ -29,8 +29,10 @@ def train(
 ) -> None:
     """Train a model for a problem family, without labels.
 
-    Instances are generated unless --data names files. --out receives best.safetensors and last.safetensors (models
-    for `blogdit solve --model`), log.jsonl (every loss term of every update) and state.safetensors (to resume).
+    Instances are generated unless --data names files. A problem of your own (what its JSON files have as "problem")
+    needs --data; without --valid one in ten of its instances chooses the best weights. --out receives
+    best.safetensors and last.safetensors (models for `blogdit solve --model`), log.jsonl (every loss term of every
+    update) and state.safetensors (to resume).
     A run that was stopped or killed at any moment goes on with --resume. With several GPUs, start it with torchrun.
     --minutes begin with the first update: preparing the instances and the last scoring come on top.
 
@@ -39,6 +41,7 @@ def train(
       blogdit train sudoku --set box=2 --minutes 3 --out runs/sudoku4
       blogdit train coloring --minutes 25 --out runs/coloring --device cuda
       blogdit train sudoku --minutes 25 --out runs/sudoku --resume
+      blogdit train timetable --data exams.jsonl --minutes 10 --out runs/timetable     (instances of your own)
       blogdit train sudoku --set selector=all --updates 1000 --out runs/dit     (an ablation)
     """
     from blogdit.api import train as train_model
