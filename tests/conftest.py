@@ -62,7 +62,15 @@ def puzzles():
 
 
 @pytest.fixture
-def clock(monkeypatch):
+def no_tree(monkeypatch):
+    """Problems of pairs have the repair alone: small ones would be decided before it."""
+    from blogdit import crew
+
+    monkeypatch.setattr(crew, "can_backtrack", lambda instance: False)
+
+
+@pytest.fixture
+def clock(monkeypatch, no_tree):
     """Time that passes only while a network works or a walk moves: `tick` seconds a step."""
     from blogdit.search.walk import Walk
     from blogdit.solver import Solver

@@ -65,6 +65,7 @@ WITHIN_SEARCH = {
     "__init__": set(),
     "polish": set(),
     "propagation": set(),
+    "backtracking": {"polish"},
     "completion": {"polish", "propagation"},
     "improvement": {"completion", "polish", "propagation"},
     "filling": {"polish"},

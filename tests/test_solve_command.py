@@ -67,6 +67,9 @@ def test_graphs_and_exit_code_3(solve, tmp_path, any_model):
     write(tmp_path / "cut.gset", ["3 2", "1 2 1.5", "2 3 1"])
     code, out, _ = solve(tmp_path / "triangle.col", "--colors", 2, "--steps", 5, model=any_model)
     assert code == 3
+    assert out.startswith("triangle: no valid answer exists: all were tried, 1 constraints violated; the closest:\n")
+    code, out, _ = solve(tmp_path / "triangle.col", "--colors", 2, "--steps", 5, "--no-polish", model=any_model)
+    assert code == 3
     assert out.startswith("triangle: no valid answer found, 1 constraints violated; the closest:\n")
     code, out, _ = solve(tmp_path / "cut.gset", "--steps", 5, model=any_model)
     assert (code, out.splitlines()[0]) == (0, "cut: feasible, objective 2.5")

@@ -251,14 +251,14 @@ def test_a_repair_begins_at_a_good_state(model):
     assert result.raw_violations > 0
 
 
-def test_a_repair_never_makes_an_answer_worse(model, monkeypatch):
+def test_a_repair_never_makes_an_answer_worse(model, monkeypatch, no_tree):
     (graph,) = generate("coloring", 1, seed=1, vertices=40, colors=4, p_min=0.15, p_max=0.15)
     monkeypatch.setattr(module, "repair", lambda *arguments: torch.zeros(1, 64, dtype=torch.long))  # all of one colour
     (result,) = (result for _, result in Solver(model, SolveOptions(steps=5)).results([graph]))
     assert result.verdict.violated == result.raw_violations < len(graph.constraints[0])
 
 
-def test_a_repair_has_the_second_half_of_the_time(model, monkeypatch):
+def test_a_repair_has_the_second_half_of_the_time(model, monkeypatch, no_tree):
     """Without constraints there is nothing to search for, and sampling goes on to the end."""
     (graph,) = generate("coloring", 1, seed=1, vertices=100, colors=3, p_min=0.3, p_max=0.3)  # has no colouring
     nothing = Instance(np.array([3, 3]))
@@ -342,7 +342,7 @@ def test_who_is_solved_does_not_wait_for_a_search(clock, monkeypatch):
     assert result.seconds == pytest.approx(0.1)
 
 
-def test_repairs_and_walks_of_one_batch_share_the_time(model, monkeypatch):
+def test_repairs_and_walks_of_one_batch_share_the_time(model, monkeypatch, no_tree):
     (cut,) = generate("maxcut", 1, seed=0, vertices=3)
     solver, ends = Solver(model, SolveOptions(time_limit=8.0)), {}
 

@@ -27,6 +27,7 @@ from blogdit.denoiser import CodeBank
 from blogdit.network import Context
 from blogdit.noise import StreamNoise
 from blogdit.relations import count_pairs
+from blogdit.search.backtracking import Backtracking, can_backtrack
 from blogdit.search.completion import can_complete
 from blogdit.search.improvement import can_improve
 from blogdit.search.repair import can_repair
@@ -53,6 +54,7 @@ class Job:
     steps: int = 0  # taken by its batch since
     tried: float = 0.0  # seconds after it had entered, when a search last tried to solve it before its last step
     exhausted: bool = False  # a tree search has tried everything: there is no answer, or no better one
+    tree: Backtracking | None = None  # a search that goes on at the next try
     filled: IntArray | None = None  # where a repair may begin
     improved: IntArray | None = None  # the best that blocks solved anew have given
     answered: bool = False  # it has its result, and keeps its place until others come
@@ -75,6 +77,11 @@ class Job:
     def repairs(self) -> bool:
         """Whether violated pairs can be repaired after its last step."""
         return can_repair(self.instance)
+
+    @cached_property
+    def backtracks(self) -> bool:
+        """Whether a tree search for pairs may come before the repair."""
+        return self.repairs and can_backtrack(self.instance)
 
     @cached_property
     def completes(self) -> bool:

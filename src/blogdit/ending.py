@@ -17,7 +17,8 @@ from blogdit.crew import TOLERANCE, Crew, Job
 from blogdit.csp import Instance
 from blogdit.result import Result
 from blogdit.runtime import runs_kernels
-from blogdit.search.completion import complete
+from blogdit.search.backtracking import Backtracking
+from blogdit.search.completion import complete, turns
 from blogdit.search.filling import fill
 from blogdit.search.improvement import improve
 from blogdit.search.polish import can_polish, polish
@@ -30,6 +31,9 @@ SEARCH_SHARE = 0.5  # of a time limit, for the search after the last step
 WALK_SHARE = 0.9  # of what the search has; the rest is for descent
 # Terms of an instance that the search also begins from nothing, each counted twice, and its share of the time.
 LARGEST_GREEDY, GREEDY_SHARE = 1 << 18, 0.1
+# Of the time of a repair, what a tree search has before it; its steps, unless it may take all the time; and how many
+# times its turn the whole tree may take, by what is known after these steps, for it to go on.
+TREE_SHARE, TREE_STEPS, HOPE = 0.25, 1 << 11, 32
 FILL_SHARE = 0.5  # of the time of a repair, to fill variables anew
 FILLED = 2048  # variables: where a repair is on a GPU, smaller instances are not filled, as they may be many
 FEWEST_STARTS, MOST_LOOKUPS = 4, 1 << 25  # on a CPU: of these terms, so many are looked up for all starts together
@@ -69,7 +73,11 @@ class Ending:
 
     def search(self, places: Sequence[int]) -> dict[int, IntArray]:
         """What a search finds for instances, none if it is asked to stop or short of memory."""
-        jobs, found, steps = self.crew.jobs, dict[int, IntArray](), self.options.steps
+        jobs, steps = self.crew.jobs, self.options.steps
+        # It takes all the time only if it was time that ended the sampling.
+        goes_on = self.deadline < math.inf and (steps is None or all(jobs[place].steps < steps for place in places))
+        found = self._backtrack([place for place in places if jobs[place].backtracks], goes_on)
+        places = [place for place in places if place not in found]
         kinds = (
             ([place for place in places if jobs[place].repairs], self._repair),
             ([place for place in places if jobs[place].completes], self._complete),
@@ -77,8 +85,6 @@ class Ending:
             ([place for place in places if jobs[place].walks], self._walk),
         )
         left = len(places)
-        # It takes all the time only if it was time that ended the sampling.
-        goes_on = self.deadline < math.inf and (steps is None or all(jobs[place].steps < steps for place in places))
         for chosen, method in kinds:
             if not chosen or self.stopped():
                 continue
@@ -93,6 +99,25 @@ class Ending:
                 continue
             rows = zip(chosen, states.cpu().numpy(), strict=True)
             found |= {place: row[: jobs[place].instance.size] for place, row in rows}
+        return found
+
+    def _backtrack(self, places: Sequence[int], goes_on: bool) -> dict[int, IntArray]:
+        """What a tree search decides in a part of the time. Who has no valid state keeps the one that comes closest."""
+        found, now = dict[int, IntArray](), time.monotonic()
+        soon = now + TREE_SHARE * (self.deadline - now)
+        for turn, is_over in turns(len(places), soon if goes_on else self.deadline, self.stopped):
+            job = self.crew.jobs[places[turn]]
+            tree = job.tree = job.tree or Backtracking(job.instance)
+            began, before = time.monotonic(), tree.steps
+            values = tree.run(TREE_STEPS, is_over)
+            if values is None and goes_on and not tree.exhausted and not is_over():
+                pace = (tree.steps - before) / max(time.monotonic() - began, sys.float_info.min)
+                if tree.expected() <= HOPE * pace * (soon - began) / (len(places) - turn):
+                    values = tree.run(sys.maxsize, is_over)
+            job.exhausted = tree.exhausted
+            if values is not None or job.exhausted:
+                closest = self.crew.best_values[places[turn], : job.instance.size].cpu().numpy()
+                found[places[turn]] = closest if values is None else values
         return found
 
     def _chains(self, index: Tensor) -> Tensor:
