@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import numpy as np
@@ -13,6 +14,7 @@ from blogdit.constraints import Linear, NotEqual
 from blogdit.crew import Job
 from blogdit.csp import Instance, Objective
 from blogdit.problems import coloring, generate
+from blogdit.search.backtracking import Backtracking
 from blogdit.solver import Solver
 from blogdit.solving import Finished, SolveOptions, Step
 from helpers import TRIANGLE, random_model
@@ -391,3 +393,38 @@ def test_a_walk_on_a_cpu_does_not_begin_at_more_states_than_it_has_time_to_look_
     everywhere, some = seen
     assert (len(everywhere), len(some)) == (53, 10)
     assert some.equal(everywhere[-10:])
+
+
+def test_a_tree_search_comes_before_the_repair(model, monkeypatch):
+    """In a quarter of the time it decides what is small; the repair has what it leaves."""
+    hard = generate("coloring", 1, seed=1, vertices=90, colors=5, relative=False, p_min=0.15, p_max=0.15)[0]
+    monkeypatch.setattr(module, "TREE_STEPS", 10)
+    monkeypatch.setattr(module, "HOPE", 0)
+    left = []
+    monkeypatch.setattr(module, "repair", lambda instances, starts, *others: left.append(instances) or starts[0])
+    for budget in ({"steps": 2}, {"time_limit": 3.0}):
+        left.clear()
+        found = dict(Solver(model, SolveOptions(**budget)).results([TRIANGLE, hard]))
+        assert found[0].exhausted
+        assert not found[1].exhausted
+        assert {one.name for instances in left for one in instances} == {hard.name}
+
+
+def test_a_tree_search_goes_on_if_it_may_end_in_time(model, monkeypatch):
+    """Where time counts, by what is known after its first steps; where steps count, those are all."""
+    (graph,) = generate("coloring", 1, seed=1, vertices=90, colors=5, relative=False, p_min=0.15, p_max=0.15)
+    tree = Backtracking(graph)
+    tree.run(1 << 40)
+    assert tree.exhausted
+    assert tree.steps > 2 * module.TREE_STEPS
+    monkeypatch.setattr(module, "repair", lambda instances, starts, *others: starts[0])
+    solver = Solver(model, SolveOptions(steps=1))
+    for deadline, hope, exhausted, steps in (
+        (math.inf, 32, False, module.TREE_STEPS),  # steps count
+        (100.0, 0, False, module.TREE_STEPS),
+        (100.0, 32, True, tree.steps),
+    ):
+        monkeypatch.setattr(module, "HOPE", hope)
+        crew = solver._enter([Job(0, graph)])
+        module.Ending(crew, solver.options, "", time.monotonic() + deadline).search([0])
+        assert (crew.jobs[0].exhausted, crew.jobs[0].tree.steps) == (exhausted, steps)

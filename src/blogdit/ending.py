@@ -33,7 +33,7 @@ WALK_SHARE = 0.9  # of what the search has; the rest is for descent
 LARGEST_GREEDY, GREEDY_SHARE = 1 << 18, 0.1
 # Of the time of a repair, what a tree search has before it; its steps, unless it may take all the time; and how many
 # times its turn the whole tree may take, by what is known after these steps, for it to go on.
-TREE_SHARE, TREE_STEPS, HOPE = 0.25, 1 << 11, 32
+TREE_SHARE, TREE_STEPS, HOPE = 0.25, 1 << 10, 32
 FILL_SHARE = 0.5  # of the time of a repair, to fill variables anew
 FILLED = 2048  # variables: where a repair is on a GPU, smaller instances are not filled, as they may be many
 FEWEST_STARTS, MOST_LOOKUPS = 4, 1 << 25  # on a CPU: of these terms, so many are looked up for all starts together
