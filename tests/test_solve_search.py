@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from blogdit import ending as module
-from blogdit.constraints import Linear, NotEqual
+from blogdit.constraints import AllDifferent, Linear, NotEqual
 from blogdit.crew import Job
 from blogdit.csp import Instance, Objective
 from blogdit.problems import coloring, generate
@@ -428,3 +428,35 @@ def test_a_tree_search_goes_on_if_it_may_end_in_time(model, monkeypatch):
         crew = solver._enter([Job(0, graph)])
         module.Ending(crew, solver.options, "", time.monotonic() + deadline).search([0])
         assert (crew.jobs[0].exhausted, crew.jobs[0].tree.steps) == (exhausted, steps)
+
+
+@pytest.mark.parametrize("instance", [TRIANGLE, Instance([3] * 3, (AllDifferent([[0, 1, 2]]),))])
+def test_on_a_cpu_a_tree_search_comes_before_the_first_step(model, instance):
+    """Unless steps are counted or looked at, or there shall be no search."""
+    ((_, result),) = Solver(model, SolveOptions(time_limit=20.0)).results([instance])
+    assert result.steps == 0
+    assert result.exhausted == (instance is TRIANGLE)
+    for options in (SolveOptions(time_limit=20.0, steps=2), SolveOptions(time_limit=0.1, polish=False)):
+        ((_, result),) = Solver(model, options).results([instance])
+        assert result.steps > 0
+    looked_at = Solver(model, SolveOptions(time_limit=20.0))
+    looked_at.trace = True
+    assert isinstance(next(looked_at.events([instance])), Step)
+
+
+def test_who_is_not_decided_at_once_goes_on_as_others_do(model, monkeypatch):
+    """A hard graph is looked at once, by the tree alone; then it has steps and the repair."""
+    (hard,) = generate("coloring", 1, seed=1, vertices=150, colors=5, relative=False, p_min=0.11, p_max=0.11)
+    asked = []
+    search = module.Ending.search
+
+    def noted(ending, places, trees_alone=False):
+        asked.extend((trees_alone, ending.crew.jobs[place].steps > 0) for place in places)
+        return search(ending, places, trees_alone)
+
+    monkeypatch.setattr(module.Ending, "search", noted)
+    ((_, result),) = Solver(model, SolveOptions(time_limit=1.0)).results([hard])
+    assert result.steps > 0
+    assert asked[0] == (True, False)
+    assert asked[1:]
+    assert set(asked[1:]) == {(False, True)}

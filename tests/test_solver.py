@@ -386,7 +386,7 @@ def test_tracing_changes_nothing():
 
 
 def test_stopping_hands_over_what_there_is():
-    solver, seen = Solver(random_model(), SolveOptions(time_limit=60)), []
+    solver, seen = Solver(random_model(), SolveOptions(time_limit=60, polish=False)), []
 
     def on_step():
         seen.append(len(solver.crew.jobs))

@@ -53,6 +53,7 @@ class Job:
     limit: float = math.inf  # seconds that it has from then on
     steps: int = 0  # taken by its batch since
     tried: float = 0.0  # seconds after it had entered, when a search last tried to solve it before its last step
+    looked_at: bool = False  # by a tree search, before the first step
     exhausted: bool = False  # a tree search has tried everything: there is no answer, or no better one
     tree: Backtracking | None = None  # a search that goes on at the next try
     filled: IntArray | None = None  # where a repair may begin
@@ -92,6 +93,11 @@ class Job:
     def improves(self) -> bool:
         """Whether blocks can be solved anew after its last step."""
         return can_improve(self.instance)
+
+    @property
+    def has_tree(self) -> bool:
+        """Whether a tree search may solve it."""
+        return self.backtracks or self.completes
 
     @property
     def all_or_nothing(self) -> bool:

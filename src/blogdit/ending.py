@@ -33,7 +33,7 @@ WALK_SHARE = 0.9  # of what the search has; the rest is for descent
 LARGEST_GREEDY, GREEDY_SHARE = 1 << 18, 0.1
 # Of the time of a repair, what a tree search has before it; its steps, unless it may take all the time; and how many
 # times its turn the whole tree may take, by what is known after these steps, for it to go on.
-TREE_SHARE, TREE_STEPS, HOPE = 0.25, 1 << 10, 32
+TREE_SHARE, TREE_STEPS, HOPE = 0.5, 1 << 10, 32
 FILL_SHARE = 0.5  # of the time of a repair, to fill variables anew
 FILLED = 2048  # variables: where a repair is on a GPU, smaller instances are not filled, as they may be many
 FEWEST_STARTS, MOST_LOOKUPS = 4, 1 << 25  # on a CPU: of these terms, so many are looked up for all starts together
@@ -71,13 +71,13 @@ class Ending:
         jobs, reached = self.crew.jobs, self.crew.reached.tolist()
         return [p for p in places if jobs[p].searches and not jobs[p].exhausted and not reached[p]]
 
-    def search(self, places: Sequence[int]) -> dict[int, IntArray]:
+    def search(self, places: Sequence[int], trees_alone: bool = False) -> dict[int, IntArray]:
         """What a search finds for instances, none if it is asked to stop or short of memory."""
         jobs, steps = self.crew.jobs, self.options.steps
         # It takes all the time only if it was time that ended the sampling.
         goes_on = self.deadline < math.inf and (steps is None or all(jobs[place].steps < steps for place in places))
         found = self._backtrack([place for place in places if jobs[place].backtracks], goes_on)
-        places = [place for place in places if place not in found]
+        places = [place for place in places if place not in found and (jobs[place].completes or not trees_alone)]
         kinds = (
             ([place for place in places if jobs[place].repairs], self._repair),
             ([place for place in places if jobs[place].completes], self._complete),

@@ -150,7 +150,7 @@ class Solver:
         """Let waiting instances in and take a step; None if the device ran out of memory: then try again."""
         try:
             self.crew = self._refill(self.crew, waiting)
-            return [] if self.crew is None else self._take_steps(self.crew)
+            return [] if self.crew is None or self._newcomers(self.crew) else self._take_steps(self.crew)
         except torch.cuda.OutOfMemoryError:
             pass
         self._shrink(waiting)  # not in the handler: the error keeps the tensors of the failed step alive
@@ -208,13 +208,39 @@ class Solver:
         crew, reached = self.crew, self.crew.reached.tolist()
         solved = [p for p, job in enumerate(crew.jobs) if reached[p] and not job.answered]
         yield from self._finish(crew, solved, done=True)  # these do not wait for what follows
+        yield from self._search_at_once(crew)
         yield from self._search_early(crew)
         done = self._done(crew)
         yield from self._finish(crew, [p for p, job in enumerate(crew.jobs) if done[p] and not job.answered], done=True)
 
+    def _newcomers(self, crew: Crew) -> list[int]:
+        """Who begins with a tree search: on a CPU, where a step takes longer than many a tree. Not where steps are
+        counted, or somebody wants to see them."""
+        if self.device.type != "cpu" or not self.options.polish or self.options.steps is not None or self.trace:
+            return []
+        return [place for place, job in enumerate(crew.jobs) if job.has_tree and not job.looked_at and not job.answered]
+
+    def _search_at_once(self, crew: Crew) -> Iterator[Finished]:
+        """A tree search may be done in a moment: for newcomers it has the time after which all searches are tried."""
+        places = self._newcomers(crew)
+        if not places:
+            return
+        jobs, now = [crew.jobs[place] for place in places], time.monotonic()
+        for job in jobs:
+            job.looked_at = True
+        end = now + max(self._first_try(job) for job in jobs)
+        ending = self._ending(crew, min(end, self._deadline(jobs)))
+        yield from self._decided(ending, ending.search(ending.searching(places), trees_alone=True))
+
+    def _decided(self, ending: Ending, found: dict[int, IntArray]) -> Iterator[Finished]:
+        for place, values in found.items():
+            if ending.crew.jobs[place].exhausted or ending.is_enough(ending.crew.jobs[place].instance, values):
+                yield self._answer(ending, place, values)
+
     def _search_early(self, crew: Crew) -> Iterator[Finished]:
         """What is easy to solve does not wait until its time for sampling is over: now and then a search takes as long
-        as the instance has been here. Not where steps are counted: then answers do not depend on the clock."""
+        as the instance has been here. Not where steps are counted: then answers do not depend on the clock; nor where
+        somebody wants to see them."""
         now = time.monotonic()
         due = [place for place, job in enumerate(crew.jobs) if self._is_due(job, now)]
         if not due:
@@ -223,15 +249,16 @@ class Solver:
             crew.jobs[place].tried = now - crew.jobs[place].entered
         here = max(crew.jobs[place].tried for place in due)
         ending = self._ending(crew, min(now + here, self._deadline([crew.jobs[place] for place in due])))
-        for place, values in ending.search(ending.searching(due)).items():
-            if crew.jobs[place].exhausted or ending.is_enough(crew.jobs[place].instance, values):
-                yield self._answer(ending, place, values)
+        yield from self._decided(ending, ending.search(ending.searching(due)))
 
     def _is_due(self, job: Job, now: float) -> bool:
-        if self.options.steps is not None or not job.may_end_early or job.answered:
+        if self.options.steps is not None or self.trace or not job.may_end_early or job.answered:
             return False
-        here = now - job.entered
-        return here >= LATER * job.tried if job.tried else here >= SOON or self._spent(job, now) >= EARLY
+        return now - job.entered >= (LATER * job.tried or self._first_try(job))
+
+    def _first_try(self, job: Job) -> float:
+        """Seconds after which a search is first tried before the last step."""
+        return min(SOON, EARLY * max(self._sampling_end(job) - job.entered, 0.0))
 
     def _ending(self, crew: Crew, deadline: float = math.inf) -> Ending:
         return Ending(crew, self.options, self.model.name, deadline, lambda: self.stopping)
@@ -294,8 +321,11 @@ class Solver:
 
     def _spent(self, job: Job, now: float) -> float:
         """The share of an instance's time for sampling that is used up."""
-        end = min(job.entered + job.limit * self._share(job), self._end - self._reserve(job))
+        end = self._sampling_end(job)
         return min((now - job.entered) / (end - job.entered), 1.0) if end > job.entered else 1.0
+
+    def _sampling_end(self, job: Job) -> float:
+        return min(job.entered + job.limit * self._share(job), self._end - self._reserve(job))
 
     def _stepper(self, crew: Crew) -> Stepper:
         if self.stepper is not None and self.stepper.crew is crew:
