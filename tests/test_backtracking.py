@@ -112,7 +112,7 @@ def test_it_stops_when_it_is_told_to():
     (instance,) = generate("coloring", 1, seed=0, vertices=150, colors=5, relative=False, p_min=0.1, p_max=0.1)
     search, looks = Backtracking(instance), iter([False, False, True])
     assert search.run(ALL, lambda: next(looks)) is None
-    assert search.steps == 2 * backtracking.LOOK
+    assert search.steps == 2 * (backtracking.LOOK // 5)
     assert not search.exhausted
 
 
@@ -122,7 +122,9 @@ def test_what_it_takes():
     assert not can_backtrack(Instance([2, 2], (), Objective("maximize", unary=[[0, 1]], unary_weights=[1.0])))
     assert not can_backtrack(Instance([3] * 3, (AllDifferent([[0, 1, 2]]),)))
     assert not can_backtrack(coloring.build(nx.empty_graph(backtracking.MOST_VARIABLES + 1), 2))
-    assert not can_backtrack(coloring.build(square, backtracking.MOST_VALUES + 1))
+    assert not can_backtrack(coloring.build(square, backtracking.MOST_CHOICES // 4 + 1))
+    many = Conflict([[0, 1]] * (backtracking.MOST_CONFLICTS + 1), (1, 1))
+    assert not can_backtrack(Instance([2, 2], (many,)))
 
 
 @pytest.mark.parametrize("budget", [{"steps": 3}, {"time_limit": 20.0}])

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from concurrent.futures import as_completed
 from dataclasses import replace
 from pathlib import Path
 
@@ -118,9 +119,13 @@ def test_a_call_that_had_begun_when_it_was_stopped_is_not_lost(tmp_path, monkeyp
     first = datasets.load("coloring-5-50", None, 1)[0].name
     monkeypatch.setitem(systems(), "waiting", Waiting(tmp_path, first, "told"))
 
+    once = iter([True])
+
     def stopped(calls):
         assert appears(tmp_path / first)
-        raise KeyboardInterrupt
+        if next(once, False):
+            raise KeyboardInterrupt
+        return as_completed(calls)
 
     def tell(text, work):
         if text == "waiting: waiting for calls that have begun":
@@ -133,6 +138,23 @@ def test_a_call_that_had_begun_when_it_was_stopped_is_not_lost(tmp_path, monkeyp
     kept = {record["instance"]: record["steps"] for record in read_records(tmp_path / "out" / "records.jsonl")}
     assert kept[first] == 1
     assert set(kept.values()) == {1}
+
+
+def test_who_is_stopped_twice_does_not_wait(tmp_path, monkeypatch):
+    """The second time while it waits for calls that have begun."""
+    first = datasets.load("coloring-5-50", None, 1)[0].name
+    monkeypatch.setitem(systems(), "waiting", Waiting(tmp_path, first, "never"))
+
+    def stopped(calls):
+        assert appears(tmp_path / first)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner, "as_completed", stopped)
+    suite = replace(LIVE, entrants=(Entrant("waiting", "waiting"),), cases=LIVE.cases[1:])
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run_suite(suite, tmp_path / "out", Options(limit=1, jobs=2), {}, silent)
+    assert time.monotonic() - began < 50, "it waits for a minute"
 
 
 def test_budgets_follow_the_protocol_unless_others_are_asked_for(tmp_path, counting):

@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from blogdit.constraints import NotEqual
+from blogdit.csp import Instance
 from blogdit.errors import InputError
 from blogdit.processes import Process, Processes
 
@@ -47,6 +49,47 @@ def _refuse():
 def test_what_cannot_be_sent_back_is_named(process):
     with pytest.raises(RuntimeError, match="lock"):
         process.call(threading.Lock)
+
+
+class Stubborn(Exception):
+    """Cannot be made again from its text."""
+
+    def __init__(self, one, other):
+        super().__init__(f"{one} and {other}")
+
+
+def _be_stubborn():
+    raise Stubborn(1, 2)
+
+
+def test_an_error_that_cannot_be_made_again_is_named(process):
+    with pytest.raises(RuntimeError, match="1 and 2"):
+        process.call(_be_stubborn)
+    assert process.call(math.gcd, 4, 6) == 2
+
+
+def test_answers_that_are_not_valid_can_be_sent(process):
+    """With a value outside its domain and a given that is not kept."""
+    instance = Instance([2, 2], (NotEqual([[0, 1]]),), givens={0: 1})
+    verdict = process.call(instance.verify, [0, 5])
+    assert verdict == instance.verify([0, 5])
+    assert list(verdict.violations()) == list(instance.verify([0, 5]).violations())
+
+
+def test_modules_do_not_come_from_where_we_are(tmp_path, monkeypatch):
+    (tmp_path / "queue.py").write_text("raise ImportError")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
+    one = Process()
+    assert one.call(math.gcd, 4, 6) == 2
+    one.close()
+
+
+def test_who_asks_after_the_end_is_told():
+    with Processes() as processes:
+        assert processes.call(math.gcd, 4, 6) == 2
+    with pytest.raises(InputError, match="a process was asked after the last one had ended"):
+        processes.call(math.gcd, 4, 6)
 
 
 def test_what_it_prints_is_no_answer(process):

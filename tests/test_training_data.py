@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import blogdit
-from blogdit import api
+from blogdit import api, training_data
 from blogdit.cli import run
 from blogdit.constraints import AllDifferent, Linear
 from blogdit.csp import Instance, Objective
@@ -81,6 +81,19 @@ def test_what_is_given_takes_the_place_of_what_is_generated(tmp_path):
     assert data.sources == {"training": "four.jsonl", "validation": "generated"}
 
 
+def test_instances_are_known_again_wherever_they_come_from(tmp_path):
+    """From JSON, in memory of another order, with values for all pairs or for each."""
+    graphs = generate("mis", 3, seed=5)
+    write(graphs, tmp_path / "graphs.jsonl")
+    with pytest.raises(InputError, match="every training instance is also a validation instance"):
+        data_for(recipe("mis"), 0, graphs, [tmp_path / "graphs.jsonl"], silent)
+    one = Instance([2, 3], (Linear([[0, 1], [1, 0]], [[1, 1]] * 2, ["<=", "<="], [2, 2]),), givens={0: 1, 1: 2})
+    same = Instance(np.array([2, 3], order="F"), one.constraints, givens={np.int64(1): 2, 0: np.int64(1)})
+    other = Instance([2, 3], (Linear([[0, 1], [1, 0]], [[1, 1]] * 2, ["<=", "="], [2, 2]),), givens=one.givens)
+    keys = [training_data._content(instance) for instance in (one, same, other)]
+    assert keys[0] == keys[1] != keys[2]
+
+
 def test_what_chooses_does_not_train_even_if_it_is_given_twice():
     rows = [replace_name(row(1), size) for size in range(6)]
     data = data_for(recipe("row", own=True), 0, rows, rows[4:], silent)
@@ -98,6 +111,13 @@ def test_mistakes_in_what_is_given(tmp_path, capsys):
     write([row(0), row(1)], tmp_path / "rows.jsonl")
     with pytest.raises(InputError, match=r"rows.jsonl: expected instances of column, got row-0 of row"):
         data_for(recipe("column", own=True), 0, [tmp_path / "rows.jsonl"], [], silent)
+    (tmp_path / "g.col").write_text("p edge 2 1\ne 1 2\n")
+    with pytest.raises(InputError, match=r"g.col: expected instances of row, got g of coloring"):
+        data_for(chosen, 0, [tmp_path / "g.col"], [], silent)
+    with pytest.raises(InputError, match=r"g.col: coloring needs the number of colours; expected --set colors=K"):
+        data_for(recipe("coloring"), 0, [tmp_path / "g.col"], [], silent)
+    with pytest.raises(InputError, match="nothing has no variables; nothing can be learnt from it"):
+        data_for(chosen, 0, [row(0), Instance([], problem="row", name="nothing")], [], silent)
     out = tmp_path / "run"
     assert run(["train", "chess", "--updates", "1", "--out", str(out)]) == 2
     expected = "unknown problem 'chess'; known: coloring, maxcut, mis, sudoku; one of your own needs --data"
@@ -132,5 +152,7 @@ def test_a_problem_of_ones_own_is_trained_resumed_and_solved(tmp_path):
 def test_a_resumed_run_needs_the_same_instances(tmp_path):
     rows = [replace_name(row(1), size) for size in range(20)]
     api.train("row", tmp_path, updates=2, settings=SMALL, data=rows, pause_after=1e-9)
-    with pytest.raises(InputError, match="was saved with 18 training instances, got 9; expected the same --data"):
+    with pytest.raises(InputError, match="was saved with other training instances; expected the same --data"):
         api.train("row", tmp_path, updates=2, data=rows[:10], resume=True)
+    with pytest.raises(InputError, match="was saved with other training instances; expected the same --data"):
+        api.train("row", tmp_path, updates=2, data=rows[::-1], resume=True)

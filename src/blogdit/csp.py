@@ -71,6 +71,11 @@ class Objective(WriteOnce):
         return candidate < incumbent if self.sense == "minimize" else candidate > incumbent
 
 
+def _itself(variable: int) -> tuple[int, ...]:
+    """The scope of what concerns one variable."""
+    return (variable,)
+
+
 @dataclass(frozen=True)
 class Violation:
     """One constraint that an assignment breaks, and by how much."""
@@ -190,8 +195,8 @@ class Instance:
             if len(indices):
                 broken.append((kind, scope_of, indices, amounts[indices].astype(np.int64)))
 
-        record("domain", lambda i: (i,), (assignment < 0) | (assignment >= self.domain_sizes))
-        record("given", lambda i: (i,), self.is_given & (assignment != self.given_values))
+        record("domain", _itself, (assignment < 0) | (assignment >= self.domain_sizes))
+        record("given", _itself, self.is_given & (assignment != self.given_values))
         # A value outside its domain is reported above; bounded, it cannot overflow the sums of the checks below.
         assignment = np.clip(assignment, -1, self.domain_sizes)
         for group in self.constraints:

@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from threading import Lock
 from typing import Any, BinaryIO, TypeVar
 
 from blogdit.errors import InputError
@@ -22,7 +23,7 @@ class Process:
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "blogdit.processes"],
+            [sys.executable, "-P", "-m", "blogdit.processes"],  # -P: no module comes from where we happen to be
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -33,12 +34,16 @@ class Process:
         """What a function of a module returns or raises there."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
+        request = pickle.dumps((function, arguments))
         try:
-            pickle.dump((function, arguments), self.process.stdin)
+            self.process.stdin.write(request)
             self.process.stdin.flush()
             answer, error = pickle.load(self.process.stdout)  # our own child's
         except (EOFError, BrokenPipeError):
             raise InputError(f"a process ended before it answered (exit code {self.process.wait()})") from None
+        except BaseException:  # what is left of the answer must not be taken for the next one
+            self.close()
+            raise
         if error is not None:
             raise error
         return answer
@@ -55,26 +60,35 @@ class Processes:
     def __init__(self) -> None:
         self.everyone: list[Process] = []
         self.idle: list[Process] = []
+        self.lock, self.closed = Lock(), False
 
     def call(self, function: Callable[..., T], *arguments: Any) -> T:
         """As `Process.call`; threads may call at the same time."""
-        try:
+        with self.lock:
+            if self.closed:
+                raise InputError("a process was asked after the last one had ended")
+            if not self.idle:
+                self.idle.append(Process())
+                self.everyone.append(self.idle[-1])
             process = self.idle.pop()
-        except IndexError:
-            process = Process()
-            self.everyone.append(process)
         try:
             return process.call(function, *arguments)
         finally:
             if process.process.poll() is None:
                 self.idle.append(process)
 
+    def close(self) -> None:
+        """End them all; what they are doing is lost."""
+        with self.lock:
+            self.closed = True
+        for process in self.everyone:
+            process.close()
+
     def __enter__(self) -> Processes:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        for process in self.everyone:
-            process.close()
+        self.close()
 
 
 def serve(calls: BinaryIO, answers: BinaryIO) -> None:
@@ -89,7 +103,9 @@ def serve(calls: BinaryIO, answers: BinaryIO) -> None:
             answer, error = None, raised
         try:
             text = pickle.dumps((answer, error))
-        except Exception:  # what cannot be pickled can at least be named
+            if error is not None:
+                pickle.loads(text)
+        except Exception:  # what cannot be sent can at least be named
             text = pickle.dumps((None, RuntimeError(repr(error or answer))))
         answers.write(text)
         answers.flush()

@@ -92,7 +92,7 @@ def save_state(path: Path, run: Trainer) -> None:
         "seed": run.seed,
         "world": run.world,
         "sources": run.data.sources,
-        "instances": len(run.data.training),
+        "instances": run.data.fingerprint(),
     }
     if run.rank == 0:
         write_tensors(path, tensors, header)
@@ -107,9 +107,9 @@ def load_state(path: Path, run: Trainer) -> None:
     tensors, header = read_tensors(path, STATE_FORMAT, STATE_VERSION)
     if header["world"] != run.world:
         raise InputError(f"was saved by {header['world']} processes, this run has {run.world}", path)
-    number = len(run.data.training)
-    if (before := header.get("instances", number)) != number:  # chains know their instances by number
-        raise InputError(f"was saved with {before} training instances, got {number}; expected the same --data", path)
+    known = run.data.fingerprint()
+    if header.get("instances", known) != known:  # chains know their instances by number
+        raise InputError("was saved with other training instances; expected the same --data", path)
 
     def part(prefix: str) -> dict[str, Tensor]:
         return {name[len(prefix) :]: t.to(run.device) for name, t in tensors.items() if name.startswith(prefix)}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from blogdit import formats
 from blogdit.csp import Instance
@@ -26,6 +29,10 @@ class Data:
     training: Sequence[Instance]
     validation: Sequence[Instance]
     sources: dict[str, str] = field(default_factory=dict)
+
+    def fingerprint(self) -> str:
+        """Of the training instances, in their order."""
+        return blake2b(b"".join(map(_content, self.training)), digest_size=16).hexdigest()
 
 
 def data_for(recipe: Recipe, seed: int, training: Iterable[Given], validation: Iterable[Given], tell: Tell) -> Data:
@@ -78,9 +85,15 @@ def _gather(given: Iterable[Given], recipe: Recipe) -> tuple[list[Instance], str
 
 def _read(path: str | Path, recipe: Recipe) -> list[Instance]:
     problem, colors = recipe.problem, recipe.generator.get("colors")
-    if problem in families():
-        return formats.read(path, problem, colors if problem == "coloring" and isinstance(colors, int) else None)
-    instances = formats.read(path)
+    if problem not in families():
+        instances = formats.read(path, colors=1)  # of graphs, which are refused below
+    elif problem == "coloring":
+        try:
+            instances = formats.read(path, problem, colors if isinstance(colors, int) else None)
+        except InputError as error:
+            raise InputError(error.message.replace("--colors K", "--set colors=K"), error.path, error.line) from None
+    else:
+        instances = formats.read(path, problem)
     for instance in instances:
         _check(instance, problem, path)
     return instances
@@ -89,6 +102,8 @@ def _read(path: str | Path, recipe: Recipe) -> list[Instance]:
 def _check(instance: Instance, problem: str, path: str | Path | None = None) -> None:
     if instance.problem != problem:
         raise InputError(f"expected instances of {problem}, got {instance.name or 'one'} of {instance.problem}", path)
+    if not instance.size:
+        raise InputError(f"{instance.name or 'an instance'} has no variables; nothing can be learnt from it", path)
 
 
 def _apart(pool: Sequence[Instance], held_out: Sequence[Instance]) -> list[Instance]:
@@ -101,5 +116,24 @@ def _apart(pool: Sequence[Instance], held_out: Sequence[Instance]) -> list[Insta
 
 
 def _content(instance: Instance) -> bytes:
-    """The same for two instances with the same problem, whatever their names. A key only: never loaded."""
-    return pickle.dumps((instance.domain_sizes, instance.constraints, instance.objective, dict(instance.givens)))
+    """The same for instances that say the same, whatever they are called and wherever they come from."""
+    digest = blake2b(digest_size=16)
+    _add(digest, instance.domain_sizes)
+    for group in instance.constraints:
+        digest.update(group.kind.encode())
+        _add(digest, group)
+    _add(digest, instance.objective)
+    _add(digest, np.array(sorted(instance.givens.items()), np.int64))
+    return digest.digest()
+
+
+def _add(digest: blake2b, value: Any) -> None:
+    """Arrays by their shape and entries, objects by their attributes."""
+    if isinstance(value, np.ndarray):
+        digest.update(f"{value.shape} {value.dtype} ".encode() + value.tobytes())
+    elif hasattr(value, "__dict__"):
+        for name, attribute in sorted(vars(value).items()):
+            digest.update(name.encode())
+            _add(digest, attribute)
+    else:
+        digest.update(repr(value).encode())

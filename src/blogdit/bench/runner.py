@@ -230,9 +230,11 @@ def _calls(cell: Cell, runs: int, options: Options, processes: Processes, tell: 
     except KeyboardInterrupt:
         begun = [one for one in calls if not one.cancel()]
         tell(f"{cell.entrant.label}: waiting for calls that have begun", None)
-        yield from (one.result() for one in begun)
+        yield from (one.result() for one in as_completed(begun))
         raise
     finally:
+        if not all(one.done() for one in calls):  # nobody waits for them any more
+            processes.close()
         pool.shutdown(cancel_futures=True)
 
 

@@ -18,8 +18,8 @@ from blogdit.constraints import Conflict, IntArray, NotEqual
 from blogdit.csp import Instance
 from blogdit.search.polish import pairs_only
 
-MOST_VARIABLES, MOST_VALUES = 1 << 11, 1 << 7
-LOOK = 1 << 9  # steps between two looks at the clock: thousandths of a second
+MOST_VARIABLES, MOST_CHOICES, MOST_CONFLICTS = 1 << 11, 1 << 16, 1 << 14  # choices: of a variable and a value
+LOOK = 1 << 12  # steps, times values, between two looks at the clock: hundredths of a second at most
 
 BoolArray = npt.NDArray[np.bool_]
 # What taking a value means to others: (a value, the variables that may not take it any more).
@@ -28,7 +28,9 @@ Effects = list[tuple[int, int]]
 
 def can_backtrack(instance: Instance) -> bool:
     """True if there is no objective, constraints are on two variables, and it is small enough for Python."""
-    small = instance.size <= MOST_VARIABLES and int(instance.domain_sizes.max(initial=1)) <= MOST_VALUES
+    choices = instance.size * int(instance.domain_sizes.max(initial=1))
+    conflicts = sum(len(group) for group in instance.constraints if isinstance(group, Conflict))
+    small = instance.size <= MOST_VARIABLES and choices <= MOST_CHOICES and conflicts <= MOST_CONFLICTS
     return instance.objective is None and pairs_only(instance) and small
 
 
@@ -94,9 +96,9 @@ class Backtracking:
     def run(self, most: int, stopped: Callable[[], bool] = lambda: False) -> IntArray | None:
         """A valid state; None if there is none, after so many more steps, or when stopped."""
         path, taken, before, width, node = self.path, self.taken, self.before, self.width, self.node
-        until = self.steps + most
+        until, look = self.steps + most, max(LOOK // width, 1)
         while node.open and not self.exhausted:
-            if self.steps >= until or (self.steps % LOOK == 0 and stopped()):
+            if self.steps >= until or (self.steps % look == 0 and stopped()):
                 break
             self.steps += 1
             closed, lost, open_, used = node
