@@ -13,9 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from blogdit.blocks import decode
 from blogdit.chain import DenoiserCall
@@ -28,7 +26,8 @@ from blogdit.errors import InputError
 from blogdit.inference import fastest, inference_copy
 from blogdit.result import Result
 from blogdit.solving import Finished, SolveOptions, Step
-from blogdit.stepping import Stepped, Stepper, Watch
+from blogdit.stepping import Stepper, Watch
+from blogdit.tracing import steps_of
 
 # Values of all variables and chains on the device at a time, where no batch size is given: enough to keep it busy,
 # few enough that a step stays short.
@@ -252,7 +251,7 @@ class Solver:
         yield from self._decided(ending, ending.search(ending.searching(due)))
 
     def _is_due(self, job: Job, now: float) -> bool:
-        if self.options.steps is not None or self.trace or not job.may_end_early or job.answered:
+        if self.options.steps is not None or self.trace or not job.may_end_early or job.answered or not job.steps:
             return False
         return now - job.entered >= (LATER * job.tried or self._first_try(job))
 
@@ -354,35 +353,7 @@ class Solver:
             job.steps += steps
         self.steps_done += steps * len(open_)
         self._records = self.stepper is not None and self.stepper.records
-        return [] if before is None else self._trace(crew, before, stepped)
-
-    def _trace(self, crew: Crew, before: Tensor, stepped: Stepped) -> list[Step]:
-        batch, rate, total, better = crew.batch, stepped.rate, stepped.energy, stepped.better.tolist()
-        chances = batch.allowed(crew.logits).softmax(-1).amax(-1)
-        sure = batch.per_instance(chances)[0].cpu().numpy()
-        shown = (stepped.block, before != stepped.values, stepped.values)
-        inside, changed, now = (batch.per_instance(t)[0].cpu().numpy() for t in shown)
-        steps, ending = [], self._ending(crew)
-        for place, job in enumerate(crew.jobs):
-            if job.answered:
-                continue
-            n = job.instance.size
-            steps.append(
-                Step(
-                    index=job.index,
-                    instance=job.instance,
-                    step=job.steps,
-                    rate=float(rate[0, place]),
-                    block=np.flatnonzero(inside[place, :n]),
-                    changed=np.flatnonzero(changed[place, :n]),
-                    values=now[place, :n],
-                    violations=job.instance.verify(now[place, :n]).violated,
-                    energy=float(total[0, place]),
-                    confidence=float(sure[place, :n].mean()) if n else 1.0,
-                    result=ending.result(place) if better[place] else None,
-                )
-            )
-        return steps
+        return [] if before is None else steps_of(self._ending(crew), before, stepped)
 
     # -- answers ---------------------------------------------------------------------------------------------------
 
