@@ -112,7 +112,6 @@ def test_a_slow_call_holds_nobody_up(tmp_path, monkeypatch):
     suite = replace(LIVE, entrants=(Entrant("waiting", "waiting"),), cases=LIVE.cases[1:])
     records = run_suite(suite, tmp_path / "out", Options(limit=3, jobs=2), {}, silent)
     assert [record["steps"] for record in records] == [1, 1, 1]
-    assert records[-1]["instance"] == first
 
 
 def test_a_call_that_had_begun_when_it_was_stopped_is_not_lost(tmp_path, monkeypatch):
