@@ -88,9 +88,8 @@ class Backtracking:
         for group in conflicts:
             for pair, values in zip(group.pairs.tolist(), group.values.tolist(), strict=True):
                 for (one, other), (own, theirs) in ((pair, values), (pair[::-1], values[::-1])):
-                    if own < self.width and theirs < self.width:
-                        effects = found[place[one]][own]
-                        effects[theirs] = effects.get(theirs, 0) | 1 << place[other]
+                    effects = found[place[one]][own]
+                    effects[theirs] = effects.get(theirs, 0) | 1 << place[other]
         return [[list(effects.items()) for effects in of_values] for of_values in found]
 
     def run(self, most: int, stopped: Callable[[], bool] = lambda: False) -> IntArray | None:
