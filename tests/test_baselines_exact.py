@@ -35,7 +35,8 @@ def best_by_enumeration(instance: Instance) -> float | None:
 def best_of_cp_sat(instance: Instance) -> float | None:
     """What `best_by_enumeration` gives, None being a proof that there is nothing."""
     result = system("cp-sat").solve(instance, SECONDS)
-    if "INFEASIBLE" in (result.model or ""):
+    assert result.exhausted == ("INFEASIBLE" in (result.model or ""))
+    if result.exhausted:
         assert not result.verdict.satisfied
         return None
     assert result.verdict.satisfied

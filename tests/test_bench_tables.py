@@ -148,6 +148,16 @@ def test_who_found_nothing_before_the_search_had_0_and_who_needed_none_had_all()
     assert with_raw([{**worse, "searches": False}]) == [{**worse, "searches": False}]
 
 
+def test_who_shows_that_there_is_no_answer_has_a_row():
+    """Of four instances one was shown to have none; who never did so has no row, and without any no table."""
+    shown = [{**one, "exhausted": one["case"] == "shares" and one["instance"] == "3"} for one in BY_HAND]
+    text = table(TINY, TINY.entrants, shown)
+    assert "| shown to have no valid answer, % | gaps | shares |" in text
+    assert "| first | 0 [0, 0] | 25.00 [" in text
+    assert text.count("| second |") == table(TINY, TINY.entrants, BY_HAND).count("| second |")
+    assert "shown to have" not in table(TINY, TINY.entrants, BY_HAND)
+
+
 def test_intervals_do_not_depend_on_the_order():
     assert mean([1.0, 5.0, 2.0, 7.0]) == mean([7.0, 2.0, 5.0, 1.0])
 

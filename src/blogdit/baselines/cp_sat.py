@@ -47,7 +47,8 @@ class CpSat(System):
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             values = np.array(translation.values(solver), np.int64)
         claim = f"ortools {version('ortools')}: {solver.status_name(status)}"
-        return Result(instance, np.asarray(values), 0, clock.spent, seed, claim)
+        exhausted = status == cp_model.INFEASIBLE
+        return Result(instance, np.asarray(values), 0, clock.spent, seed, claim, exhausted=exhausted)
 
 
 def _interruptible(solver: Any, model: Any) -> Any:

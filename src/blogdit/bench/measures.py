@@ -84,6 +84,15 @@ def difference(records: Records, case: Case, label: str, other: str) -> Mean | N
     return mean(paired) if paired else None
 
 
+def refuted(records: Records, case: Case, label: str) -> Mean | None:
+    """Of how many instances a system has shown that they have no valid answer, in per cent."""
+    found = {record["instance"]: 0.0 for record in select(records, case, label)}
+    for record in select(records, case, label):
+        if record.get("exhausted"):
+            found[record["instance"]] = 100.0
+    return mean(list(found.values())) if found else None
+
+
 def counted(records: Records, case: Case, label: str) -> int:
     """On how many instances of a case a system ran."""
     return len({record["instance"] for record in select(records, case, label)})

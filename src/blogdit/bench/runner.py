@@ -289,5 +289,6 @@ def _result(result: Result) -> Record:
         "violated": found["violations"],
         "raw_violated": found["raw_violations"],
         "verdict": "valid" if result.verdict.satisfied else "invalid",
+        "exhausted": result.exhausted,
         "model": found["model"],
     }

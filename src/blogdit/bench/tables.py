@@ -20,6 +20,7 @@ from blogdit.bench.measures import (
     difference,
     measured,
     names_of,
+    refuted,
     select,
     steps_per_second,
     timed,
@@ -88,8 +89,20 @@ def _published(suite: Suite, cases: Sequence[Case]) -> tuple[list[Case], dict[st
 
 def _by_system(suite: Suite, labels: Sequence[str], records: Records) -> str:
     searched = with_raw(records)
-    tables = _values(suite, labels, searched), _differences(suite, labels, searched), _spent(suite, labels, records)
+    tables = [
+        _values(suite, labels, searched),
+        _differences(suite, labels, searched),
+        _refuted(suite, labels, records),
+        _spent(suite, labels, records),
+    ]
     return "\n".join(filter(None, tables))
+
+
+def _refuted(suite: Suite, labels: Sequence[str], records: Records) -> str:
+    """Who has shown of instances that they have no valid answer; whoever never did, has no row."""
+    cells = {label: [refuted(records, case, label) for case in suite.cases] for label in labels}
+    rows = [[label, *map(_cell, found)] for label, found in cells.items() if any(m and m.value for m in found)]
+    return _markdown(["shown to have no valid answer, %", *(case.name for case in suite.cases)], rows) if rows else ""
 
 
 def _spent(suite: Suite, labels: Sequence[str], records: Records) -> str:
