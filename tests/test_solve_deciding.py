@@ -200,18 +200,21 @@ def test_a_tree_search_goes_on_if_it_may_end_in_time(model, monkeypatch):
     tree = Backtracking(graph)
     tree.run(1 << 40)
     assert tree.exhausted
-    assert tree.steps > 2 * module.TREE_STEPS
+    assert tree.steps > 2 * module.TREE_STEPS > 2 * module.FIRST_STEPS
     monkeypatch.setattr(module, "repair", lambda instances, starts, *others: starts[0])
     solver = Solver(model, SolveOptions(steps=1))
     for deadline, hope, exhausted, steps in (
         (math.inf, 32, False, module.TREE_STEPS),  # steps count
-        (100.0, 0, False, module.TREE_STEPS),
+        (100.0, 0, False, module.FIRST_STEPS),
         (100.0, 32, True, tree.steps),
     ):
         monkeypatch.setattr(module, "HOPE", hope)
         crew = solver._enter([Job(0, graph)])
         module.Ending(crew, solver.options, "", time.monotonic() + deadline).search([0])
         assert (crew.jobs[0].exhausted, crew.jobs[0].tree.steps) == (exhausted, steps)
+        # A tree without hope is left alone at the next try.
+        module.Ending(crew, solver.options, "", time.monotonic() + deadline).search([0])
+        assert crew.jobs[0].tree.steps == steps
 
 
 @pytest.mark.parametrize("instance", [TRIANGLE, Instance([3] * 3, (AllDifferent([[0, 1, 2]]),))])

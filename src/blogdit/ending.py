@@ -31,9 +31,11 @@ SEARCH_SHARE = 0.5  # of a time limit, for the search after the last step
 WALK_SHARE = 0.9  # of what the search has; the rest is for descent
 # Terms of an instance that the search also begins from nothing, each counted twice, and its share of the time.
 LARGEST_GREEDY, GREEDY_SHARE = 1 << 18, 0.1
-# Of the time of a repair, what a tree search has before it; its steps, unless it may take all the time; and how many
-# times its turn the whole tree may take, by what is known after these steps, for it to go on.
-TREE_SHARE, TREE_STEPS, HOPE = 0.5, 1 << 10, 32
+# The steps of a tree search before a repair, where steps are counted. Otherwise tree searches have a part of its time;
+# each takes first steps, for each variable at least two, and goes on if by what is known then the whole tree takes no
+# more than so many times its turn.
+TREE_STEPS = 1 << 10
+TREE_SHARE, FIRST_STEPS, HOPE = 0.5, 1 << 8, 32
 FILL_SHARE = 0.5  # of the time of a repair, to fill variables anew
 FILLED = 2048  # variables: where a repair is on a GPU, smaller instances are not filled, as they may be many
 FEWEST_STARTS, MOST_LOOKUPS = 4, 1 << 25  # on a CPU: of these terms, so many are looked up for all starts together
@@ -108,11 +110,11 @@ class Ending:
         for turn, is_over in turns(len(places), soon if goes_on else self.deadline, self.stopped):
             job = self.crew.jobs[places[turn]]
             tree = job.tree = job.tree or Backtracking(job.instance)
-            began, before = time.monotonic(), tree.steps
-            values = tree.run(TREE_STEPS, is_over)
+            first = max(FIRST_STEPS, 2 * job.instance.size) if goes_on else TREE_STEPS
+            values = tree.run(first - tree.steps, is_over)
             if values is None and goes_on and not tree.exhausted and not is_over():
-                pace = (tree.steps - before) / max(time.monotonic() - began, sys.float_info.min)
-                if tree.expected() <= HOPE * pace * (soon - began) / (len(places) - turn):
+                share = (soon - time.monotonic()) / (len(places) - turn)
+                if tree.expected_seconds() <= HOPE * share:
                     values = tree.run(sys.maxsize, is_over)
             job.exhausted = tree.exhausted
             if values is not None or job.exhausted:

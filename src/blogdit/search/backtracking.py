@@ -8,6 +8,7 @@ then a step in the tree takes a few operations for each value, however many vari
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -57,7 +58,7 @@ class Backtracking:
 
     def __init__(self, instance: Instance):
         self.instance, self.width = instance, int(instance.domain_sizes.max(initial=1))
-        self.exhausted, self.steps = False, 0
+        self.exhausted, self.steps, self.seconds = False, 0, 0.0
         allowed = np.arange(self.width) < instance.domain_sizes[:, None]  # (n, K)
         allowed &= ~instance.is_given[:, None] | (np.arange(self.width) == instance.given_values[:, None])
         differ = _differ(instance)
@@ -95,7 +96,7 @@ class Backtracking:
     def run(self, most: int, stopped: Callable[[], bool] = lambda: False) -> IntArray | None:
         """A valid state; None if there is none, after so many more steps, or when stopped."""
         path, taken, before, width, node = self.path, self.taken, self.before, self.width, self.node
-        until, look = self.steps + most, max(LOOK // width, 1)
+        until, look, began = self.steps + most, max(LOOK // width, 1), time.monotonic()
         while node.open and not self.exhausted:
             if self.steps >= until or (self.steps % look == 0 and stopped()):
                 break
@@ -118,6 +119,7 @@ class Backtracking:
             taken[-1] = path[-1].left.pop()
             node = self._take(path[-1].node, path[-1].variable, taken[-1])
         self.node = node
+        self.seconds += time.monotonic() - began
         return None if node.open else self._answer()
 
     def _take(self, node: Node, variable: int, value: int) -> Node:
@@ -133,6 +135,10 @@ class Backtracking:
     def expected(self) -> float:
         """Steps through the whole tree, if those so far are a fair part of it."""
         return self.steps / max(self.searched(), sys.float_info.min)
+
+    def expected_seconds(self) -> float:
+        """The same in seconds."""
+        return self.seconds / max(self.searched(), sys.float_info.min)
 
     def searched(self) -> float:
         """How much of the tree is behind it, 0 to 1, as if all branches of a node were equally large."""
