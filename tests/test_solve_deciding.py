@@ -217,6 +217,20 @@ def test_a_tree_search_goes_on_if_it_may_end_in_time(model, monkeypatch):
         assert crew.jobs[0].tree.steps == steps
 
 
+def test_after_many_trees_without_hope_others_of_the_batch_are_not_begun(model, monkeypatch):
+    """Graphs of a batch are alike; what a tree decides in between begins the count anew."""
+    graphs = generate("coloring", 8, seed=1, vertices=90, colors=5, relative=False, p_min=0.15, p_max=0.15)
+    monkeypatch.setattr(module, "HOPE", 0)
+    monkeypatch.setattr(module, "IN_A_ROW", 3)
+    monkeypatch.setattr(module, "repair", lambda instances, starts, *others: starts[0])
+    solver = Solver(model, SolveOptions(steps=1))
+    instances = [graphs[0], graphs[1], coloring.build((90, [[0, 1]]), 5), *graphs[2:]]
+    crew = solver._enter([Job(index, instance) for index, instance in enumerate(instances)])
+    for _ in range(2):
+        module.Ending(crew, solver.options, "", time.monotonic() + 100).search(range(9))
+        assert [job.tree is not None for job in crew.jobs] == [True] * 6 + [False] * 3
+
+
 @pytest.mark.parametrize("instance", [TRIANGLE, Instance([3] * 3, (AllDifferent([[0, 1, 2]]),))])
 def test_on_a_cpu_a_tree_search_comes_before_the_first_step(model, instance):
     """Unless steps are counted or looked at, or there shall be no search."""

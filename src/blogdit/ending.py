@@ -33,9 +33,9 @@ WALK_SHARE = 0.9  # of what the search has; the rest is for descent
 LARGEST_GREEDY, GREEDY_SHARE = 1 << 18, 0.1
 # The steps of a tree search before a repair, where steps are counted. Otherwise tree searches have a part of its time;
 # each takes first steps, for each variable at least two, and goes on if by what is known then the whole tree takes no
-# more than so many times its turn.
+# more than so many times its turn. After so many in a row without hope there is none for others of the batch.
 TREE_STEPS = 1 << 10
-TREE_SHARE, FIRST_STEPS, HOPE = 0.5, 1 << 8, 32
+TREE_SHARE, FIRST_STEPS, HOPE, IN_A_ROW = 0.5, 1 << 8, 32, 16
 FILL_SHARE = 0.5  # of the time of a repair, to fill variables anew
 FILLED = 2048  # variables: where a repair is on a GPU, smaller instances are not filled, as they may be many
 FEWEST_STARTS, MOST_LOOKUPS = 4, 1 << 25  # on a CPU: of these terms, so many are looked up for all starts together
@@ -106,16 +106,20 @@ class Ending:
     def _backtrack(self, places: Sequence[int], goes_on: bool) -> dict[int, IntArray]:
         """What a tree search decides in a part of the time. Who has no valid state keeps the one that comes closest."""
         found, now = dict[int, IntArray](), time.monotonic()
-        soon = now + TREE_SHARE * (self.deadline - now)
+        soon, in_a_row = now + TREE_SHARE * (self.deadline - now), 0
         for turn, is_over in turns(len(places), soon if goes_on else self.deadline, self.stopped):
             job = self.crew.jobs[places[turn]]
             tree = job.tree = job.tree or Backtracking(job.instance)
             first = max(FIRST_STEPS, 2 * job.instance.size) if goes_on else TREE_STEPS
             values = tree.run(first - tree.steps, is_over)
-            if values is None and goes_on and not tree.exhausted and not is_over():
+            hopeless = False
+            if values is None and goes_on and not tree.exhausted:
                 share = (soon - time.monotonic()) / (len(places) - turn)
-                if tree.expected_seconds() <= HOPE * share:
-                    values = tree.run(sys.maxsize, is_over)
+                hopeless = tree.expected_seconds() > HOPE * share
+                values = None if hopeless else tree.run(sys.maxsize, is_over)
+            in_a_row = in_a_row + 1 if hopeless else 0
+            if in_a_row == IN_A_ROW:
+                break
             job.exhausted = tree.exhausted
             if values is not None or job.exhausted:
                 closest = self.crew.best_values[places[turn], : job.instance.size].cpu().numpy()

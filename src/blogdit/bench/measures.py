@@ -86,10 +86,9 @@ def difference(records: Records, case: Case, label: str, other: str) -> Mean | N
 
 def refuted(records: Records, case: Case, label: str) -> Mean | None:
     """Of how many instances a system has shown that they have no valid answer, in per cent."""
-    found = {record["instance"]: 0.0 for record in select(records, case, label)}
-    for record in select(records, case, label):
-        if record.get("exhausted"):
-            found[record["instance"]] = 100.0
+    said = [record for record in select(records, case, label) if "exhausted" in record]  # old records do not
+    found = dict.fromkeys((record["instance"] for record in said), 0.0)
+    found |= {record["instance"]: 100.0 for record in said if record["exhausted"]}
     return mean(list(found.values())) if found else None
 
 

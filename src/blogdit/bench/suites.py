@@ -127,9 +127,7 @@ SUITES = {
             MIS,
             (QUICK_MIS,),
             _entrants(*OWN, "gibbs", "rlsa", "annealing", "tabu", "cp-sat", "feasibility-jump", "greedy"),
-            notes="By the protocol samplers take 1,000 steps (annealing: sweeps), RLSA its published 300 or 500; the "
-            "others 10 or 20 seconds. The last table has what that took. Published numbers are on other graphs of the "
-            "same random model.",
+            notes="Published numbers are on other graphs of the same random model.",
         ),
         Suite(
             "ablations",
