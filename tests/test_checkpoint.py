@@ -14,6 +14,7 @@ from blogdit.batch import collate
 from blogdit.blocks import Schedule
 from blogdit.chain import ChainConfig
 from blogdit.checkpoint import FORMAT, VERSION, Model, load_model, read_tensors, save_model, write_tensors
+from blogdit.csp import Instance
 from blogdit.errors import InputError
 from blogdit.problems import coloring
 from helpers import codes, generator, small_denoiser
@@ -205,3 +206,5 @@ def test_misfits_are_explained():
     assert model().misfit(graph) is None
     assert "need 2 coordinates, the instance gives 0" in model(position_dims=2).misfit(graph)
     assert "knows 4 values, the instance has 9" in model(values="table", max_values=4).misfit(graph)
+    huge = Instance([3, 2_000_000_000])
+    assert "2 variables of up to 2,000,000,000 values are 4,000,000,000 choices" in model().misfit(huge)

@@ -23,6 +23,7 @@ from blogdit.network import DenoiserConfig
 
 FORMAT = "blogdit-model"
 VERSION = 1
+MOST_CHOICES = 1 << 26  # of a variable and a value: a chain is a table of them
 
 
 @dataclass
@@ -51,6 +52,9 @@ class Model:
         values = int(instance.domain_sizes.max(initial=1))
         if config.values == "table" and values > config.max_values:
             return f"it knows {config.max_values} values, the instance has {values}"
+        if instance.size * values > MOST_CHOICES:
+            many = f"{instance.size:,} variable{'s' * (instance.size > 1)} of up to {values:,} values"
+            return f"{many} are {instance.size * values:,} choices; expected {MOST_CHOICES:,} at most"
         return None
 
 

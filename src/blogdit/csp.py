@@ -5,6 +5,7 @@ An `Instance` has n variables; variable i takes a value in 0 .. domain_sizes[i] 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -158,6 +159,10 @@ class Instance:
                 raise ValueError(f"positions must have one row per variable: {len(positions)} for {len(sizes)}")
         if self.labels is not None and len(self.labels) != len(sizes):
             raise ValueError(f"labels must name each variable: {len(self.labels)} for {len(sizes)}")
+        if self.labels is not None and (
+            twice := [label for label, n in Counter(map(repr, self.labels)).items() if n > 1]
+        ):
+            raise ValueError(f"labels must differ, got {twice[0]} twice")
         for array in (is_given, given_values):
             array.setflags(write=False)
         fields = {
