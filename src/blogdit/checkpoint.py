@@ -23,7 +23,7 @@ from blogdit.network import DenoiserConfig
 
 FORMAT = "blogdit-model"
 VERSION = 1
-MOST_CHOICES = 1 << 26  # of a variable and a value: a chain is a table of them
+MOST_CHOICES = 1 << 27  # of a variable and a value: a chain is a table of them
 
 
 @dataclass
