@@ -13,7 +13,7 @@ import pytest
 from bench_cases import BY_HAND, TINY, record
 from blogdit import datasets
 from blogdit.bench import own, report
-from blogdit.bench.measures import Records, timed, with_raw
+from blogdit.bench.measures import Records, steps_per_second, timed, with_raw
 from blogdit.bench.records import COLUMNS, RecordFile, device_name, read_records
 from blogdit.bench.report import fill
 from blogdit.bench.statistics import Mean, mean, worth
@@ -218,6 +218,10 @@ def test_a_call_of_many_instances_is_one_measurement():
     assert timed(Records(records), TINY.cases[0], "first") == Mean(1.75, 1.0, 4.0, 4)
     alone = timed(Records(records[1:]), TINY.cases[0], "first")
     assert alone == Mean(1.0, 1.0, 1.0, 3)
+    # 10 steps each: 40 in 7 s; the calls by themselves 10 in 4 and 30 in 3.
+    assert steps_per_second(Records(records), TINY.cases[0], "first") == Mean(40 / 7, 2.5, 10.0, 4)
+    _, rates = table(replace(TINY, table="cost"), TINY.entrants, records).split("\n\n")
+    assert rates.splitlines()[2] == "| first | 6 [2, 10] | - |"
 
 
 def test_footers_say_what_their_tables_show():

@@ -92,10 +92,9 @@ def _cost(figure: Any, suite: Suite, records: Records) -> None:
         style = {"width": width, "color": f"C{row % 10}", "label": label}
         for column, case in enumerate(suite.cases):
             place = column + (row - (len(systems) - 1) / 2) * width
-            if (m := timed(records, case, label)) is not None:
-                above.bar(place, m.value, yerr=_whiskers(m.value, m.low, m.high), **style)
-            if (rate := steps_per_second(records, case, label)) is not None:
-                below.bar(place, rate, **style)
+            for axis, measure in ((above, timed), (below, steps_per_second)):
+                if (m := measure(records, case, label)) is not None:
+                    axis.bar(place, m.value, yerr=_whiskers(m.value, m.low, m.high), **style)
     for axis, title in ((above, "seconds per instance"), (below, "steps per second")):
         axis.set_yscale("log")
         axis.set_ylabel(title)

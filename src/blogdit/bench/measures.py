@@ -7,7 +7,7 @@ from functools import cached_property
 from statistics import fmean
 
 from blogdit.bench.records import Record
-from blogdit.bench.statistics import Mean, mean, mean_of_groups, worth
+from blogdit.bench.statistics import Mean, mean, mean_of_groups, quotient, worth
 from blogdit.bench.suites import Case, Entrant
 
 BEFORE = "before the search"
@@ -98,20 +98,28 @@ def counted(records: Records, case: Case, label: str) -> int:
 
 
 def timed(records: Records, case: Case, label: str) -> Mean | None:
-    """Seconds per instance. A call that had many is one measurement."""
-    calls: dict[object, list[float]] = {}
+    """Seconds per instance."""
+    calls = _calls(records, case, label)
+    return mean_of_groups([[record["seconds"] for record in call] for call in calls]) if calls else None
+
+
+def steps_per_second(records: Records, case: Case, label: str) -> Mean | None:
+    """Steps of all instances together in a second of wall-clock."""
+    calls = _calls(records, case, label)
+    if any(record["steps"] is None for call in calls for record in call):
+        return None
+    spent = [(sum(r["steps"] for r in call), sum(r["seconds"] for r in call)) for call in calls]
+    if not any(steps for steps, _ in spent) or not all(seconds for _, seconds in spent):
+        return None
+    return quotient(spent, sum(map(len, calls)))
+
+
+def _calls(records: Records, case: Case, label: str) -> list[list[Record]]:
+    """The records of each call: one that had many instances is one measurement."""
+    calls: dict[object, list[Record]] = {}
     for number, record in enumerate(select(records, case, label)):
         if not record["run"]:
             together = record.get("batch", 1) > 1
             call = (record["commit"], record["call_seconds"], record["batch"]) if together else number
-            calls.setdefault(call, []).append(record["seconds"])
-    return mean_of_groups(list(calls.values())) if calls else None
-
-
-def steps_per_second(records: Records, case: Case, label: str) -> float | None:
-    """Steps of all instances together in a second of wall-clock."""
-    chosen = [record for record in select(records, case, label) if not record["run"]]
-    if any(record["steps"] is None for record in chosen):
-        return None
-    steps, seconds = sum(r["steps"] for r in chosen), sum(r["seconds"] for r in chosen)
-    return steps / seconds if steps and seconds else None
+            calls.setdefault(call, []).append(record)
+    return list(calls.values())

@@ -30,16 +30,21 @@ def mean(numbers: Sequence[float]) -> Mean:
 
 
 def mean_of_groups(groups: Sequence[Sequence[float]]) -> Mean:
-    """The mean of all numbers. Those of a group were measured together, so it is groups that are resampled. The same
-    groups always get the same interval, in whatever order they come."""
-    if not groups:
+    """The mean of all numbers. Those of a group were measured together, so it is groups that are resampled."""
+    return quotient([(sum(group), len(group)) for group in groups], sum(map(len, groups)))
+
+
+def quotient(pairs: Sequence[tuple[float, float]], count: int) -> Mean:
+    """The sum of the first numbers over that of the second, which are about so many instances. The same pairs always
+    get the same interval, in whatever order they come."""
+    if not pairs:
         raise ValueError("a mean needs at least one number")
-    sums, sizes = np.array(sorted((sum(group), len(group)) for group in groups), np.float64).T
-    draws = np.random.default_rng(0).integers(0, len(sums), (RESAMPLES, len(sums)))
+    above, below = np.array(sorted(pairs), np.float64).T
+    draws = np.random.default_rng(0).integers(0, len(above), (RESAMPLES, len(above)))
     tail = (100 - COVERED) / 2
-    counts = len(sums) if sizes.max() == 1 else sizes[draws].sum(1)  # the usual case saves half of the time
-    low, high = np.percentile(sums[draws].sum(1) / counts, [tail, 100 - tail])
-    return Mean(float(sums.sum() / sizes.sum()), float(low), float(high), int(sizes.sum()))
+    sums = len(below) if (below == 1).all() else below[draws].sum(1)  # the usual case saves half of the time
+    low, high = np.percentile(above[draws].sum(1) / sums, [tail, 100 - tail])
+    return Mean(float(above.sum() / below.sum()), float(low), float(high), count)
 
 
 def worth(record: Record, metric: Metric) -> float:

@@ -168,8 +168,11 @@ def _by_cost(suite: Suite, labels: Sequence[str], records: Records) -> str:
     return "\n".join(filter(None, tables))
 
 
-def _rate(steps: float | None) -> str:
-    return NOTHING if steps is None else f"{steps:.0f}"
+def _rate(steps: Mean | None) -> str:
+    if steps is None:
+        return NOTHING
+    interval = "" if steps.low == steps.high else f" [{steps.low:.0f}, {steps.high:.0f}]"
+    return f"{steps.value:.0f}{interval}"
 
 
 def _publishes(row: Mapping[str, Mapping[str, float]], unit: str) -> bool:
