@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 
 import numpy as np
@@ -215,6 +216,27 @@ def test_a_tree_search_goes_on_if_it_may_end_in_time(model, monkeypatch):
         # A tree without hope is left alone at the next try.
         module.Ending(crew, solver.options, "", time.monotonic() + deadline).search([0])
         assert crew.jobs[0].tree.steps == steps
+
+
+def test_whoever_is_done_soonest_goes_on_first(model, monkeypatch):
+    """By what is foreseen; who is not done in twice that waits again."""
+    graphs = generate("coloring", 3, seed=1, vertices=90, colors=5, relative=False, p_min=0.15, p_max=0.15)
+    left = {graphs[0].name: 3.0, graphs[1].name: 1.0, graphs[2].name: 2.0}
+    went_on = []
+
+    def run(tree, most, stopped):
+        if most == sys.maxsize:
+            went_on.append(tree.instance.name)
+            left[tree.instance.name] += 1.5
+            tree.exhausted = len(went_on) > 2
+
+    monkeypatch.setattr(Backtracking, "run", run)
+    monkeypatch.setattr(Backtracking, "seconds_left", lambda tree: left[tree.instance.name])
+    monkeypatch.setattr(module, "repair", lambda instances, starts, *others: starts[0])
+    solver = Solver(model, SolveOptions(steps=1))
+    crew = solver._enter([Job(index, graph) for index, graph in enumerate(graphs)])
+    module.Ending(crew, solver.options, "", time.monotonic() + 100).search(range(3))
+    assert went_on == [graphs[place].name for place in (1, 2, 1, 0, 2)]
 
 
 def test_after_many_trees_without_hope_others_of_the_batch_are_not_begun(model, monkeypatch):

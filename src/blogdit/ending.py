@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -18,7 +20,7 @@ from blogdit.csp import Instance
 from blogdit.result import Result
 from blogdit.runtime import runs_kernels
 from blogdit.search.backtracking import Backtracking
-from blogdit.search.completion import complete, turns
+from blogdit.search.completion import complete, over, turns
 from blogdit.search.filling import fill
 from blogdit.search.improvement import improve
 from blogdit.search.polish import can_polish, polish
@@ -32,8 +34,8 @@ WALK_SHARE = 0.9  # of what the search has; the rest is for descent
 # Terms of an instance that the search also begins from nothing, each counted twice, and its share of the time.
 LARGEST_GREEDY, GREEDY_SHARE = 1 << 18, 0.1
 # The steps of a tree search before a repair, where steps are counted. Otherwise tree searches have a part of its time;
-# each takes first steps, for each variable at least two, and goes on if by what is known then the whole tree takes no
-# more than so many times its turn. After so many in a row without hope there is none for others of the batch.
+# each takes first steps, for each variable at least two, and may go on if by what is known then the rest takes no more
+# than so many times its turn. After so many in a row without hope there is none for others of the batch.
 TREE_STEPS = 1 << 10
 TREE_SHARE, FIRST_STEPS, HOPE, IN_A_ROW = 0.5, 1 << 8, 32, 16
 FILL_SHARE = 0.5  # of the time of a repair, to fill variables anew
@@ -104,27 +106,39 @@ class Ending:
         return found
 
     def _backtrack(self, places: Sequence[int], goes_on: bool) -> dict[int, IntArray]:
-        """What a tree search decides in a part of the time. Who has no valid state keeps the one that comes closest."""
+        """What tree searches decide in a part of the time: first steps of all, then whoever is done soonest."""
         found, now = dict[int, IntArray](), time.monotonic()
         soon, in_a_row = now + TREE_SHARE * (self.deadline - now), 0
+        waiting: list[tuple[float, int, Backtracking]] = []  # what comes first is done soonest
         for turn, is_over in turns(len(places), soon if goes_on else self.deadline, self.stopped):
-            job = self.crew.jobs[places[turn]]
+            place, job = places[turn], self.crew.jobs[places[turn]]
             tree = job.tree = job.tree or Backtracking(job.instance)
             first = max(FIRST_STEPS, 2 * job.instance.size) if goes_on else TREE_STEPS
-            values = tree.run(first - tree.steps, is_over)
-            hopeless = False
-            if values is None and goes_on and not tree.exhausted:
-                share = (soon - time.monotonic()) / (len(places) - turn)
-                hopeless = tree.expected_seconds() > HOPE * share
-                values = None if hopeless else tree.run(sys.maxsize, is_over)
-            in_a_row = in_a_row + 1 if hopeless else 0
-            if in_a_row == IN_A_ROW:
+            if self._decides(place, tree, first - tree.steps, is_over, found) or not goes_on:
+                in_a_row = 0
+            elif (left := tree.seconds_left()) <= HOPE * (soon - time.monotonic()) / (len(places) - turn):
+                in_a_row = 0
+                waiting.append((left, place, tree))
+            elif (in_a_row := in_a_row + 1) == IN_A_ROW:
                 break
-            job.exhausted = tree.exhausted
-            if values is not None or job.exhausted:
-                closest = self.crew.best_values[places[turn], : job.instance.size].cpu().numpy()
-                found[places[turn]] = closest if values is None else values
+        heapq.heapify(waiting)
+        while waiting and not over(soon, self.stopped):
+            left, place, tree = heapq.heappop(waiting)
+            is_over = partial(over, min(time.monotonic() + 2 * left, soon), self.stopped)
+            if not self._decides(place, tree, sys.maxsize, is_over, found):
+                heapq.heappush(waiting, (tree.seconds_left(), place, tree))
         return found
+
+    def _decides(
+        self, place: int, tree: Backtracking, steps: int, is_over: Callable[[], bool], found: dict[int, IntArray]
+    ) -> bool:
+        """Whether so many more steps of a tree are enough. Who has no valid state keeps the one that comes closest."""
+        job, values = self.crew.jobs[place], tree.run(steps, is_over)
+        job.exhausted = tree.exhausted
+        if values is not None or job.exhausted:
+            closest = self.crew.best_values[place, : job.instance.size].cpu().numpy()
+            found[place] = closest if values is None else values
+        return place in found
 
     def _chains(self, index: Tensor) -> Tensor:
         """Where the chains of instances are, (chains, B, N)."""

@@ -136,9 +136,10 @@ class Backtracking:
         """Steps through the whole tree, if those so far are a fair part of it."""
         return self.steps / max(self.searched(), sys.float_info.min)
 
-    def expected_seconds(self) -> float:
-        """The same in seconds."""
-        return self.seconds / max(self.searched(), sys.float_info.min)
+    def seconds_left(self) -> float:
+        """To search the rest of the tree, if what is behind is a fair part of it."""
+        share = max(self.searched(), sys.float_info.min)
+        return self.seconds * (1 - share) / share
 
     def searched(self) -> float:
         """How much of the tree is behind it, 0 to 1, as if all branches of a node were equally large."""

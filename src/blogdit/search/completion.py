@@ -88,10 +88,10 @@ def turns(count: int, deadline: float, stopped: Callable[[], bool]) -> Iterator[
         now = time.monotonic()
         if now >= deadline or stopped():
             return
-        yield place, partial(_over, max(now + (deadline - now) / (count - place), now + SHORTEST), stopped)
+        yield place, partial(over, max(now + (deadline - now) / (count - place), now + SHORTEST), stopped)
 
 
-def _over(end: float, stopped: Callable[[], bool]) -> bool:
+def over(end: float, stopped: Callable[[], bool]) -> bool:
     return stopped() or time.monotonic() >= end
 
 
