@@ -20,7 +20,7 @@ from blogdit.csp import Instance
 from blogdit.result import Result
 from blogdit.runtime import runs_kernels
 from blogdit.search.backtracking import Backtracking
-from blogdit.search.completion import complete, over, turns
+from blogdit.search.completion import SHORTEST, complete, over, turns
 from blogdit.search.filling import fill
 from blogdit.search.improvement import improve
 from blogdit.search.polish import can_polish, polish
@@ -124,7 +124,8 @@ class Ending:
         heapq.heapify(waiting)
         while waiting and not over(soon, self.stopped):
             left, place, tree = heapq.heappop(waiting)
-            is_over = partial(over, min(time.monotonic() + 2 * left, soon), self.stopped)
+            end = time.monotonic() + max(2 * left, SHORTEST)
+            is_over = partial(over, min(end, soon), self.stopped)
             if not self._decides(place, tree, sys.maxsize, is_over, found):
                 heapq.heappush(waiting, (tree.seconds_left(), place, tree))
         return found
