@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import networkx as nx
 import numpy as np
@@ -94,16 +95,18 @@ def test_who_has_more_values_than_neighbours_waits_till_the_end():
     assert search.steps == 0
 
 
-def test_the_whole_tree_is_foreseen():
+def test_the_whole_tree_is_foreseen(monkeypatch):
     """Roughly, where there is no answer."""
     graphs = generate("coloring", 10, seed=3, vertices=90, colors=5, relative=False, p_min=0.15, p_max=0.15)
     factors = []
     for instance in graphs:
         search = Backtracking(instance)
-        if search.run(100) is None and not search.exhausted:
-            expected = search.expected()
+        monkeypatch.setattr(time, "monotonic", lambda search=search: float(search.steps))  # a second for each step
+        if search.run(50) is None and search.run(50) is None and not search.exhausted:
+            left = search.seconds_left()
             if search.run(ALL) is None:
-                factors.append(expected / search.steps)
+                factors.append(left / (search.steps - 100))
+                assert search.seconds == search.steps
     assert len(factors) > 5
     assert 0.2 < np.exp(np.mean(np.log(factors))) < 5
 
@@ -122,7 +125,8 @@ def test_what_it_takes():
     assert not can_backtrack(Instance([2, 2], (), Objective("maximize", unary=[[0, 1]], unary_weights=[1.0])))
     assert not can_backtrack(Instance([3] * 3, (AllDifferent([[0, 1, 2]]),)))
     assert not can_backtrack(coloring.build(nx.empty_graph(backtracking.MOST_VARIABLES + 1), 2))
-    assert not can_backtrack(coloring.build(square, backtracking.MOST_CHOICES // 4 + 1))
+    assert not can_backtrack(coloring.build(square, backtracking.MOST_VALUES + 1))
+    assert not can_backtrack(coloring.build(nx.empty_graph(backtracking.MOST_CHOICES // 256 + 1), 256))
     many = Conflict([[0, 1]] * (backtracking.MOST_CONFLICTS + 1), (1, 1))
     assert not can_backtrack(Instance([2, 2], (many,)))
 

@@ -156,6 +156,9 @@ def test_who_shows_that_there_is_no_answer_has_a_row():
     assert "| first | 0 [0, 0] | 25.00 [" in text
     assert text.count("| second |") == table(TINY, TINY.entrants, BY_HAND).count("| second |")
     assert "shown to have" not in table(TINY, TINY.entrants, BY_HAND)
+    some = table(TINY, TINY.entrants, [*BY_HAND[:-1], shown[-1]])  # old records do not say
+    assert "| first | - | 100.00 [100.00, 100.00] (1) |" in some
+    assert "| second | - | - |" in some.split("shown to have")[1]
 
 
 def test_intervals_do_not_depend_on_the_order():
@@ -222,6 +225,9 @@ def test_a_call_of_many_instances_is_one_measurement():
     assert steps_per_second(Records(records), TINY.cases[0], "first") == Mean(40 / 7, 2.5, 10.0, 4)
     _, rates = table(replace(TINY, table="cost"), TINY.entrants, records).split("\n\n")
     assert rates.splitlines()[2] == "| first | 6 [2, 10] | - |"
+    assert steps_per_second(Records([{**r, "seconds": 0.0} for r in records]), TINY.cases[0], "first") is None
+    slow = [{**r, "seconds": 100 * r["seconds"]} for r in records]
+    assert "| first | 0.0571 [0.025, 0.1] | - |" in table(replace(TINY, table="cost"), TINY.entrants, slow)
 
 
 def test_footers_say_what_their_tables_show():

@@ -206,5 +206,7 @@ def test_misfits_are_explained():
     assert model().misfit(graph) is None
     assert "need 2 coordinates, the instance gives 0" in model(position_dims=2).misfit(graph)
     assert "knows 4 values, the instance has 9" in model(values="table", max_values=4).misfit(graph)
-    huge = Instance([3, 2_000_000_000])
-    assert "2 variables of up to 2,000,000,000 values are 4,000,000,000 choices" in model().misfit(huge)
+    most = checkpoint.MOST_CHOICES // 32
+    assert model().misfit(Instance([3, most])) is None
+    assert f"32 variables (or fewer) of up to {most + 1:,} values; expected" in model().misfit(Instance([3, most + 1]))
+    assert model().misfit(Instance([2] * 33 + [most])) is not None

@@ -218,39 +218,96 @@ def test_a_tree_search_goes_on_if_it_may_end_in_time(model, monkeypatch):
         assert crew.jobs[0].tree.steps == steps
 
 
-def test_whoever_is_done_soonest_goes_on_first(model, monkeypatch):
-    """By what is foreseen; who is not done in twice that waits again."""
-    graphs = generate("coloring", 3, seed=1, vertices=90, colors=5, relative=False, p_min=0.15, p_max=0.15)
-    left = {graphs[0].name: 3.0, graphs[1].name: 1.0, graphs[2].name: 2.0}
-    went_on = []
+class Forest:
+    """Graphs whose trees take all the time they get: what is foreseen of each is told, and what each gets is kept."""
 
-    def run(tree, most, stopped):
-        if most == sys.maxsize:
-            went_on.append(tree.instance.name)
-            left[tree.instance.name] += 1.5
-            tree.exhausted = len(went_on) > 2
+    now = 100.0
 
-    monkeypatch.setattr(Backtracking, "run", run)
-    monkeypatch.setattr(Backtracking, "seconds_left", lambda tree: left[tree.instance.name])
-    monkeypatch.setattr(module, "repair", lambda instances, starts, *others: starts[0])
-    solver = Solver(model, SolveOptions(steps=1))
-    crew = solver._enter([Job(index, graph) for index, graph in enumerate(graphs)])
-    module.Ending(crew, solver.options, "", time.monotonic() + 100).search(range(3))
-    assert went_on == [graphs[place].name for place in (1, 2, 1, 0, 2)]
+    def __init__(self, model, left, vertices=90):
+        self.left, self.first, self.went_on, self.decided = dict(enumerate(left)), [], [], set()
+        graphs = [coloring.build((vertices, [[0, 1]]), 2) for _ in left]
+        self.place = {id(graph): place for place, graph in enumerate(graphs)}
+        self.solver = Solver(model, SolveOptions(steps=1))
+        self.crew = self.solver._enter([Job(place, graph) for place, graph in enumerate(graphs)])
+
+    def run(self, tree, most, stopped):
+        place, began = self.place[id(tree.instance)], self.now
+        tree.exhausted, tree.steps = place in self.decided, max(tree.steps, most)
+        if most < sys.maxsize:
+            self.first.append((place, most))
+            return
+        while not stopped():
+            self.now += 0.25
+        self.went_on.append((place, self.now - began))
+        self.left[place] += 5.0
+
+    def search(self, places, seconds, stopped=lambda: False):
+        self.first, self.went_on = [], []
+        return module.Ending(self.crew, self.solver.options, "", self.now + seconds, stopped)._backtrack(places, True)
 
 
-def test_after_many_trees_without_hope_others_of_the_batch_are_not_begun(model, monkeypatch):
-    """Graphs of a batch are alike; what a tree decides in between begins the count anew."""
-    graphs = generate("coloring", 8, seed=1, vertices=90, colors=5, relative=False, p_min=0.15, p_max=0.15)
-    monkeypatch.setattr(module, "HOPE", 0)
+@pytest.fixture
+def forest(model, monkeypatch):
+    def plant(*left, vertices=90):
+        grown = Forest(model, left, vertices)
+        monkeypatch.setattr(time, "monotonic", lambda: grown.now)
+        monkeypatch.setattr(Backtracking, "run", lambda tree, most, stopped: grown.run(tree, most, stopped))
+        monkeypatch.setattr(Backtracking, "seconds_left", lambda tree: grown.left[grown.place[id(tree.instance)]])
+        return grown
+
+    return plant
+
+
+def test_whoever_is_done_soonest_goes_on_first(forest):
+    """Who is not done in twice the time that was foreseen waits again; half of the time is for the repair."""
+    trees = forest(3.0, 1.0, 2.0, 0.0)
+    trees.search(range(4), 40.0)
+    assert trees.went_on == [(3, 0.25), (1, 2.0), (2, 4.0), (0, 6.0), (3, 20.0 - 12.25)]
+    assert trees.first == [(place, module.FIRST_STEPS) for place in range(4)]
+
+
+def test_trees_end_when_they_are_told_to(forest):
+    trees = forest(1.0, 2.0, 3.0)
+    trees.search(range(3), 40.0, lambda: trees.now >= 101.0)
+    assert trees.went_on == [(0, 1.0)]
+
+
+def test_large_instances_take_more_first_steps(forest):
+    trees = forest(1.0, vertices=300)
+    trees.search([0], 4.0)
+    assert trees.first == [(0, 600)]
+
+
+def test_hope_does_not_depend_on_the_place(forest):
+    """20 s are 5 for each of four: what takes no more than 32 times that may go on."""
+    trees = forest(*[module.HOPE * 5.0] * 4)
+    trees.search(range(4), 40.0)
+    assert trees.went_on == [(0, 20.0)]
+    for place in range(4):
+        trees.left[place] = module.HOPE * 5.0 + 0.1
+    trees.search(range(4), 40.0)
+    assert not trees.went_on
+
+
+def test_after_many_trees_without_hope_no_others_of_the_batch_begin(forest, monkeypatch):
+    """Graphs of a batch are alike. What a tree decides, or a tree with hope, begins the count anew."""
     monkeypatch.setattr(module, "IN_A_ROW", 3)
-    monkeypatch.setattr(module, "repair", lambda instances, starts, *others: starts[0])
-    solver = Solver(model, SolveOptions(steps=1))
-    instances = [graphs[0], graphs[1], coloring.build((90, [[0, 1]]), 5), *graphs[2:]]
-    crew = solver._enter([Job(index, instance) for index, instance in enumerate(instances)])
-    for _ in range(2):
-        module.Ending(crew, solver.options, "", time.monotonic() + 100).search(range(9))
-        assert [job.tree is not None for job in crew.jobs] == [True] * 6 + [False] * 3
+    for third in ("decided", "hopeful"):
+        trees = forest(1e9, 1e9, 1.0, 1e9, 1e9, 1e9, 1e9, 1e9)
+        trees.decided = {2} if third == "decided" else set()
+        for _ in range(2):
+            trees.search(range(8), 40.0)
+            assert [job.tree is not None for job in trees.crew.jobs] == [True] * 6 + [False] * 2
+
+
+def test_a_tree_that_has_begun_goes_on_after_others_have_left(forest, monkeypatch):
+    """Three without hope stand in a row once the one between them is decided; who comes after them has hope still."""
+    monkeypatch.setattr(module, "IN_A_ROW", 3)
+    trees = forest(1e9, 1e9, 1.0, 1e9, 2.0)
+    trees.decided = {2}
+    assert list(trees.search(range(5), 4.0)) == [2]
+    trees.search([0, 1, 3, 4], 40.0)
+    assert trees.went_on == [(4, 14.0), (4, 6.0)]
 
 
 @pytest.mark.parametrize("instance", [TRIANGLE, Instance([3] * 3, (AllDifferent([[0, 1, 2]]),))])

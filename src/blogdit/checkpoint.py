@@ -52,9 +52,11 @@ class Model:
         values = int(instance.domain_sizes.max(initial=1))
         if config.values == "table" and values > config.max_values:
             return f"it knows {config.max_values} values, the instance has {values}"
-        if instance.size * values > MOST_CHOICES:
-            many = f"{instance.size:,} variable{'s' * (instance.size > 1)} of up to {values:,} values"
-            return f"{many} are {instance.size * values:,} choices; expected {MOST_CHOICES:,} at most"
+        size = -(-instance.size // 32) * 32  # as batches are padded
+        if size * values > MOST_CHOICES:
+            return (
+                f"{size:,} variables (or fewer) of up to {values:,} values; expected {MOST_CHOICES:,} choices at most"
+            )
         return None
 
 

@@ -110,6 +110,14 @@ class Verdict:
                 yield Violation(kind, tuple(int(i) for i in scope_of(int(index))), int(amount))
 
 
+def _repeated(labels: Sequence[Any]) -> list[Any]:
+    """Those that occur more than once; labels that cannot be hashed are not compared."""
+    try:
+        return [] if len(set(labels)) == len(labels) else [one for one, n in Counter(labels).items() if n > 1]
+    except TypeError:
+        return []
+
+
 @dataclass(frozen=True, eq=False)
 class Instance:
     """A constraint problem, immutable once built. Everything but `domain_sizes` is optional.
@@ -159,10 +167,8 @@ class Instance:
                 raise ValueError(f"positions must have one row per variable: {len(positions)} for {len(sizes)}")
         if self.labels is not None and len(self.labels) != len(sizes):
             raise ValueError(f"labels must name each variable: {len(self.labels)} for {len(sizes)}")
-        if self.labels is not None and (
-            twice := [label for label, n in Counter(map(repr, self.labels)).items() if n > 1]
-        ):
-            raise ValueError(f"labels must differ, got {twice[0]} twice")
+        if self.labels is not None and (twice := _repeated(self.labels)):
+            raise ValueError(f"labels must differ, got {twice[0]!r} twice")
         for array in (is_given, given_values):
             array.setflags(write=False)
         fields = {

@@ -35,7 +35,7 @@ WALK_SHARE = 0.9  # of what the search has; the rest is for descent
 LARGEST_GREEDY, GREEDY_SHARE = 1 << 18, 0.1
 # The steps of a tree search before a repair, where steps are counted. Otherwise tree searches have a part of its time;
 # each takes first steps, for each variable at least two, and may go on if by what is known then the rest takes no more
-# than so many times its turn. After so many in a row without hope there is none for others of the batch.
+# than so many times its part. After so many in a row without hope no others of the batch begin one.
 TREE_STEPS = 1 << 10
 TREE_SHARE, FIRST_STEPS, HOPE, IN_A_ROW = 0.5, 1 << 8, 32, 16
 FILL_SHARE = 0.5  # of the time of a repair, to fill variables anew
@@ -109,24 +109,26 @@ class Ending:
         """What tree searches decide in a part of the time: first steps of all, then whoever is done soonest."""
         found, now = dict[int, IntArray](), time.monotonic()
         soon, in_a_row = now + TREE_SHARE * (self.deadline - now), 0
+        hope = HOPE * (soon - now) / max(len(places), 1)
         waiting: list[tuple[float, int, Backtracking]] = []  # what comes first is done soonest
         for turn, is_over in turns(len(places), soon if goes_on else self.deadline, self.stopped):
             place, job = places[turn], self.crew.jobs[places[turn]]
+            if job.tree is None and in_a_row >= IN_A_ROW:
+                continue
             tree = job.tree = job.tree or Backtracking(job.instance)
             first = max(FIRST_STEPS, 2 * job.instance.size) if goes_on else TREE_STEPS
             if self._decides(place, tree, first - tree.steps, is_over, found) or not goes_on:
                 in_a_row = 0
-            elif (left := tree.seconds_left()) <= HOPE * (soon - time.monotonic()) / (len(places) - turn):
+            elif (left := tree.seconds_left()) <= hope:
                 in_a_row = 0
                 waiting.append((left, place, tree))
-            elif (in_a_row := in_a_row + 1) == IN_A_ROW:
-                break
+            elif tree.steps >= first:
+                in_a_row += 1
         heapq.heapify(waiting)
         while waiting and not over(soon, self.stopped):
             left, place, tree = heapq.heappop(waiting)
             end = time.monotonic() + max(2 * left, SHORTEST)
-            is_over = partial(over, min(end, soon), self.stopped)
-            if not self._decides(place, tree, sys.maxsize, is_over, found):
+            if not self._decides(place, tree, sys.maxsize, partial(over, min(end, soon), self.stopped), found):
                 heapq.heappush(waiting, (tree.seconds_left(), place, tree))
         return found
 

@@ -1,7 +1,8 @@
 """OR-Tools' CP-SAT: the whole solver, and its violation local search ("Feasibility Jump") alone.
 
 No hints are given to it. It runs with `Budget.workers` threads and its own parameters otherwise; the time to build
-the model counts. What it claims about the answer (OPTIMAL, INFEASIBLE, ...) is kept in `Result.model`, unused.
+the model counts. What it claims about the answer (OPTIMAL, INFEASIBLE, ...) is kept in `Result.model`; INFEASIBLE also
+makes it `exhausted`.
 """
 
 from __future__ import annotations

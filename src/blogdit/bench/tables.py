@@ -99,10 +99,18 @@ def _by_system(suite: Suite, labels: Sequence[str], records: Records) -> str:
 
 
 def _refuted(suite: Suite, labels: Sequence[str], records: Records) -> str:
-    """Who has shown of instances that they have no valid answer; whoever never did, has no row."""
+    """Who has shown of instances that they have no valid answer. Whoever never did has no row; one of nothing is that
+    of a system whose records do not say."""
     cells = {label: [refuted(records, case, label) for case in suite.cases] for label in labels}
-    rows = [[label, *map(_cell, found)] for label, found in cells.items() if any(m and m.value for m in found)]
-    return _markdown(["shown to have no valid answer, %", *(case.name for case in suite.cases)], rows) if rows else ""
+    if not any(m and m.value for found in cells.values() for m in found):
+        return ""
+    rows = []
+    for label, found in cells.items():
+        if not any(found) or any(m and m.value for m in found):
+            of = zip(suite.cases, found, strict=True)
+            parts = [f" ({m.count})" if m and m.count < counted(records, case, label) else "" for case, m in of]
+            rows.append([label, *(_cell(m) + part for m, part in zip(found, parts, strict=True))])
+    return _markdown(["shown to have no valid answer, %", *(case.name for case in suite.cases)], rows)
 
 
 def _spent(suite: Suite, labels: Sequence[str], records: Records) -> str:
@@ -171,8 +179,8 @@ def _by_cost(suite: Suite, labels: Sequence[str], records: Records) -> str:
 def _rate(steps: Mean | None) -> str:
     if steps is None:
         return NOTHING
-    interval = "" if steps.low == steps.high else f" [{steps.low:.0f}, {steps.high:.0f}]"
-    return f"{steps.value:.0f}{interval}"
+    value, low, high = (_number(n) if n < 1 else f"{n:.0f}" for n in (steps.value, steps.low, steps.high))
+    return value if steps.low == steps.high else f"{value} [{low}, {high}]"
 
 
 def _publishes(row: Mapping[str, Mapping[str, float]], unit: str) -> bool:

@@ -19,7 +19,8 @@ from blogdit.constraints import Conflict, IntArray, NotEqual
 from blogdit.csp import Instance
 from blogdit.search.polish import pairs_only
 
-MOST_VARIABLES, MOST_CHOICES, MOST_CONFLICTS = 1 << 11, 1 << 16, 1 << 14  # choices: of a variable and a value
+MOST_VARIABLES, MOST_VALUES, MOST_CONFLICTS = 1 << 11, 1 << 8, 1 << 14
+MOST_CHOICES = 1 << 16  # of a variable and a value
 LOOK = 1 << 12  # steps, times values, between two looks at the clock: hundredths of a second at most
 
 BoolArray = npt.NDArray[np.bool_]
@@ -29,9 +30,10 @@ Effects = list[tuple[int, int]]
 
 def can_backtrack(instance: Instance) -> bool:
     """True if there is no objective, constraints are on two variables, and it is small enough for Python."""
-    choices = instance.size * int(instance.domain_sizes.max(initial=1))
+    values = int(instance.domain_sizes.max(initial=1))
     conflicts = sum(len(group) for group in instance.constraints if isinstance(group, Conflict))
-    small = instance.size <= MOST_VARIABLES and choices <= MOST_CHOICES and conflicts <= MOST_CONFLICTS
+    small = instance.size <= MOST_VARIABLES and values <= MOST_VALUES and conflicts <= MOST_CONFLICTS
+    small &= instance.size * values <= MOST_CHOICES
     return instance.objective is None and pairs_only(instance) and small
 
 
@@ -75,10 +77,10 @@ class Backtracking:
         lost = _masks(refused.sum(1) >= np.arange(self.width + 1)[:, None])
         self.node = Node(closed, lost, (1 << len(self.order)) - 1, 0)
         # Values that the same variables may take are alike until somebody has one: lower ones come first.
-        self.before = [
-            0 if conflicts else sum(1 << other for other in range(value) if closed[other] == closed[value])
-            for value in range(self.width)
-        ]
+        self.before, alike = [0] * self.width, dict[int, int]()
+        for value, mask in enumerate(() if conflicts else closed):
+            self.before[value] = alike.get(mask, 0)
+            alike[mask] = self.before[value] | 1 << value
         self.path: list[Choice] = []
         self.taken: list[int] = []  # the values of its variables
 
@@ -131,10 +133,6 @@ class Backtracking:
                 for number in range(self.width, 0, -1):
                     lost[number] |= lost[number - 1] & newly
         return Node(closed, lost, open_, node.used | 1 << value)
-
-    def expected(self) -> float:
-        """Steps through the whole tree, if those so far are a fair part of it."""
-        return self.steps / max(self.searched(), sys.float_info.min)
 
     def seconds_left(self) -> float:
         """To search the rest of the tree, if what is behind is a fair part of it."""
