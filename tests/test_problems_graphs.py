@@ -132,3 +132,11 @@ def test_mixed_weights_draw_a_kind_for_each_graph():
         weights = graph.objective.differ_weights
         kinds.add("unit" if (weights == 1).all() else "signs" if (np.abs(weights) == 1).all() else "normal")
     assert kinds == {"unit", "signs", "normal"}
+
+
+def test_nodes_that_equal_numbers_are_these_numbers():
+    for nodes in ((0.0, 1.0), (True, False)):
+        graph = as_graph(nx.Graph([nodes]))
+        assert graph.vertices == 2
+        assert sorted(graph.edges[0]) == [0, 1]
+        assert graph.labels is None

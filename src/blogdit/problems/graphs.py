@@ -72,7 +72,7 @@ def _from_networkx(data: Any) -> Graph:
     """Nodes 0..n-1 keep their numbers; any other nodes are numbered in the graph's order and kept as labels."""
     nodes = list(data.nodes)
     numbered = set(nodes) == set(range(len(nodes)))
-    index = {node: node if numbered else i for i, node in enumerate(nodes)}
+    index = {node: int(node) if numbered else i for i, node in enumerate(nodes)}
     triples = list(data.edges(data="weight"))
     edges = [(index[u], index[v]) for u, v, _ in triples]
     weighted = any(weight is not None for _, _, weight in triples)
