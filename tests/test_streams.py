@@ -6,6 +6,7 @@ import pytest
 
 from blogdit.chain import ChainConfig
 from blogdit.checkpoint import Model
+from blogdit.csp import Instance
 from blogdit.errors import InputError
 from blogdit.problems import coloring, generate, maxcut
 from blogdit.solver import Solver
@@ -67,6 +68,16 @@ def test_what_cannot_be_solved_is_reported_once(pool):
     pool.on_error, pool.solvers = None, {}
     with pytest.raises(InputError, match="no model for mis"):
         list(pool.run(mixed))
+
+
+def test_an_instance_that_does_not_fit_the_model_leaves_the_others_alone(pool):
+    """Also if it is the first of its problem; a reason is told once."""
+    errors = []
+    pool.on_error = errors.append
+    huge = Instance([2, 1 << 30], problem="maxcut", name="huge")
+    cuts = [huge, *generate("maxcut", 2, seed=0), huge]
+    assert sorted(event.index for event in pool.run(cuts)) == [1, 2]
+    assert [str(error).partition(":")[0] for error in errors] == ["model 'random weights' does not fit huge"]
 
 
 def test_the_total_time_is_that_of_all_problems_together(pool, monkeypatch):

@@ -44,11 +44,19 @@ def load(model: str | Path) -> Model:
 def solver_for(
     instance: Instance, model: str | Path | Model | None = None, device: str = "auto", **options: Any
 ) -> Solver:
-    """A solver for instances like this one, with the bundled model of its problem unless another is named.
+    """A solver for this instance, and others like it, with the bundled model of its problem unless another is named.
 
     `options` are those of `SolveOptions`. What the model's card recommends (block, cycle, chains) fills in what is
     left out; without any budget an instance gets ten seconds.
     """
+    solver = _solver_for_problem(instance, model, device, **options)
+    if misfit := solver.model.misfit(instance):
+        raise solver.model.refusal(instance, misfit)
+    return solver
+
+
+def _solver_for_problem(instance: Instance, model: str | Path | Model | None, device: str, **options: Any) -> Solver:
+    """A solver for the problem of an instance, which need not fit its model itself."""
     if model is None:
         found = bundled_models()
         if instance.problem not in found:
@@ -64,9 +72,6 @@ def solver_for(
     chosen = _options({**model.options_for(place.type), **{k: v for k, v in options.items() if v is not None}})
     if chosen.unlimited:
         chosen = replace(chosen, time_limit=DEFAULT_SECONDS)
-    misfit = model.misfit(instance)
-    if misfit:
-        raise InputError(f"model {model.name!r} does not fit {instance.name or 'the instance'}: {misfit}")
     return Solver(model, chosen, place)
 
 
@@ -92,7 +97,7 @@ def solver_pool(
     _options(options)
     resolve_device(device)
     named = model if model is None or isinstance(model, Model) else load(model)
-    return SolverPool(lambda instance: solver_for(instance, named, device, **options), on_error)
+    return SolverPool(lambda instance: _solver_for_problem(instance, named, device, **options), on_error)
 
 
 def solve(

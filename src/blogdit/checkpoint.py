@@ -54,10 +54,12 @@ class Model:
             return f"it knows {config.max_values} values, the instance has {values}"
         size = -(-instance.size // 32) * 32  # as batches are padded
         if size * values > MOST_CHOICES:
-            return (
-                f"{size:,} variables (or fewer) of up to {values:,} values; expected {MOST_CHOICES:,} choices at most"
-            )
+            most = f"{MOST_CHOICES // size:,} at most where there are {instance.size:,}"
+            return f"its variables have up to {values:,} values; expected {most}"
         return None
+
+    def refusal(self, instance: Instance, misfit: str) -> InputError:
+        return InputError(f"model {self.name!r} does not fit {instance.name or 'the instance'}: {misfit}")
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str, Any]) -> None:

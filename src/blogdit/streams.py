@@ -61,7 +61,7 @@ class SolverPool:
     """A solver for each problem of a stream, made by `make` from its first instance; one of them works at a time.
 
     What cannot be solved (no model for the problem, a model that does not fit) goes to `on_error`, once for a problem
-    or instance, and the others go on; without `on_error` it is raised.
+    and reason, and the others go on; without `on_error` it is raised.
     """
 
     def __init__(self, make: Callable[[Instance], Solver], on_error: OnError | None = None):
@@ -113,12 +113,14 @@ class SolverPool:
         return self.solvers[instance.problem]
 
     def _fitting(self, solver: Solver, numbered: Iterator[tuple[int, Instance]]) -> Iterator[tuple[int, Instance]]:
+        told = set()
         for number, instance in numbered:
             misfit = solver.model.misfit(instance)
             if misfit is None:
                 yield number, instance
-            else:
-                self._report(InputError(f"model {solver.model.name!r} does not fit {instance.name!r}: {misfit}"))
+            elif misfit not in told:
+                told.add(misfit)
+                self._report(solver.model.refusal(instance, misfit))
 
     def _report(self, error: InputError) -> None:
         if self.on_error is None:
