@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "noise": {"kernels", "runtime"},
     "blocks": {"batch", "energy", "noise"},
     "chain": {"batch", "blocks", "network", "noise"},
-    "checkpoint": {*CORE, "blocks", "chain", "denoiser", "network"},
+    "checkpoint": {*CORE, "batch", "blocks", "chain", "denoiser", "network"},
     "datasets": {*CORE, "formats", "problems"},
     "baselines": {*CORE, "result", "problems", "batch", "energy", "blocks", "noise"},
 }

@@ -222,6 +222,11 @@ def same_structure(instances: Sequence[Instance]) -> bool:
     )
 
 
+def padded_size(instance: Instance) -> int:
+    """Variables that an instance has in a batch: a multiple of 32 makes shapes few; where positions count, its own."""
+    return instance.size if instance.positions is not None else -(-instance.size // 32) * 32
+
+
 def collate(
     instances: Sequence[Instance], chains: int = 1, variables: int | None = None, values: int | None = None
 ) -> Batch:

@@ -14,6 +14,7 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from blogdit.batch import padded_size
 from blogdit.blocks import Schedule
 from blogdit.chain import ChainConfig
 from blogdit.csp import Instance
@@ -52,7 +53,7 @@ class Model:
         values = int(instance.domain_sizes.max(initial=1))
         if config.values == "table" and values > config.max_values:
             return f"it knows {config.max_values} values, the instance has {values}"
-        size = -(-instance.size // 32) * 32  # as batches are padded
+        size = padded_size(instance)
         if size * values > MOST_CHOICES:
             most = f"{MOST_CHOICES // size:,} at most where there are {instance.size:,}"
             return f"its variables have up to {values:,} values; expected {most}"

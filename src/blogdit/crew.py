@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from blogdit.batch import Batch, collate, same_structure
+from blogdit.batch import Batch, collate, padded_size, same_structure
 from blogdit.blocks import Selector, SelectorName, decode
 from blogdit.chain import prior
 from blogdit.checkpoint import Model
@@ -131,10 +131,9 @@ def instance_key(instance: Instance, seed: int) -> int:
 
 def shape_of(instance: Instance) -> Shape:
     """A function of the instance alone, so that batching never changes its numbers."""
-    size = instance.size if instance.positions is not None else -(-instance.size // 32) * 32
     sizes = instance.domain_sizes
     values = int(sizes.max(initial=1))
-    return max(size, 1), values, bool((sizes == values).all()), _weighted(instance)
+    return max(padded_size(instance), 1), values, bool((sizes == values).all()), _weighted(instance)
 
 
 def _weighted(instance: Instance) -> bool:

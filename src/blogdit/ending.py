@@ -117,31 +117,31 @@ class Ending:
                 continue
             tree = job.tree = job.tree or Backtracking(job.instance)
             first = max(FIRST_STEPS, 2 * job.instance.size) if goes_on else TREE_STEPS
-            if self._decides(place, tree, first - tree.steps, is_over, found) or not goes_on:
-                in_a_row = 0
-            elif (left := tree.seconds_left()) <= hope:
+            values = self._grow(place, tree, first - tree.steps, is_over)
+            if values is not None:
+                found[place], in_a_row = values, 0
+            elif goes_on and (left := tree.seconds_left()) <= hope:
                 in_a_row = 0
                 waiting.append((left, place, tree))
-            elif tree.steps >= first:
+            elif goes_on and tree.steps >= first:
                 in_a_row += 1
         heapq.heapify(waiting)
         while waiting and not over(soon, self.stopped):
             left, place, tree = heapq.heappop(waiting)
             end = time.monotonic() + max(2 * left, SHORTEST)
-            if not self._decides(place, tree, sys.maxsize, partial(over, min(end, soon), self.stopped), found):
+            values = self._grow(place, tree, sys.maxsize, partial(over, min(end, soon), self.stopped))
+            if values is not None:
+                found[place] = values
+            else:
                 heapq.heappush(waiting, (tree.seconds_left(), place, tree))
         return found
 
-    def _decides(
-        self, place: int, tree: Backtracking, steps: int, is_over: Callable[[], bool], found: dict[int, IntArray]
-    ) -> bool:
-        """Whether so many more steps of a tree are enough. Who has no valid state keeps the one that comes closest."""
+    def _grow(self, place: int, tree: Backtracking, steps: int, is_over: Callable[[], bool]) -> IntArray | None:
+        """What so many more steps of a tree decide: a valid state or, where there is none, the one that comes closest;
+        None if it is not done."""
         job, values = self.crew.jobs[place], tree.run(steps, is_over)
         job.exhausted = tree.exhausted
-        if values is not None or job.exhausted:
-            closest = self.crew.best_values[place, : job.instance.size].cpu().numpy()
-            found[place] = closest if values is None else values
-        return place in found
+        return self.crew.best_values[place, : job.instance.size].cpu().numpy() if job.exhausted else values
 
     def _chains(self, index: Tensor) -> Tensor:
         """Where the chains of instances are, (chains, B, N)."""

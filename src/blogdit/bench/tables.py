@@ -101,16 +101,20 @@ def _by_system(suite: Suite, labels: Sequence[str], records: Records) -> str:
 def _refuted(suite: Suite, labels: Sequence[str], records: Records) -> str:
     """Who has shown of instances that they have no valid answer. Whoever never did has no row; one of nothing is that
     of a system whose records do not say."""
-    cells = {label: [refuted(records, case, label) for case in suite.cases] for label in labels}
-    if not any(m and m.value for found in cells.values() for m in found):
-        return ""
-    rows = []
-    for label, found in cells.items():
-        if not any(found) or any(m and m.value for m in found):
-            of = zip(suite.cases, found, strict=True)
-            parts = [f" ({m.count})" if m and m.count < counted(records, case, label) else "" for case, m in of]
-            rows.append([label, *(_cell(m) + part for m, part in zip(found, parts, strict=True))])
-    return _markdown(["shown to have no valid answer, %", *(case.name for case in suite.cases)], rows)
+    rows, somebody = [], False
+    for label in labels:
+        found = {case: refuted(records, case, label) for case in suite.cases}
+        shows = any(m and m.value for m in found.values())
+        somebody |= shows
+        if shows or not any(found.values()):
+            counts = {case: counted(records, case, label) for case in suite.cases}
+            rows.append([label, *(_cell(m) + _part(m.count if m else 0, counts[case]) for case, m in found.items())])
+    header = ["shown to have no valid answer, %", *(case.name for case in suite.cases)]
+    return _markdown(header, rows) if somebody else ""
+
+
+def _part(count: int, of: int) -> str:
+    return f" ({count})" if 0 < count < of else ""
 
 
 def _spent(suite: Suite, labels: Sequence[str], records: Records) -> str:
@@ -140,7 +144,7 @@ def _values(suite: Suite, labels: Sequence[str], records: Records) -> str:
         cells = []
         for case in suite.cases:
             m, count = measured(records, case, label), counted(records, case, label)
-            part = f" ({count})" if 0 < count < all_of[case.name] else ""
+            part = _part(count, all_of[case.name])
             cells.append(_cell(m, m is not None and not part and m.value == best[case.name]) + part)
         shown = [numbers.get(label, {}).get(case.name) for case in known]
         rows.append([label, *cells, *(NOTHING if value is None else f"{value:g}" for value in shown)])
