@@ -12,7 +12,7 @@ from blogdit.search import cooling_kernel, flip_kernel, swap_kernel, walk_kernel
 HALF, FLOAT, INT = "*bf16", "*fp32", "*i32"
 WEIGHTS = dict.fromkeys(("norm_weight", "norm_bias", "matrix_ptr", "qkv_ptr", "h_ptr"), HALF)
 SIZES = dict.fromkeys(
-    ("count", "groups", "variables", "edges", "values", "tiles", "all_tiles", "instances", "width"), "i32"
+    ("count", "groups", "variables", "edges", "values", "tiles", "all_tiles", "instances", "width", "words"), "i32"
 )
 TYPES = {
     **dict.fromkeys(("source_ptr", "starts_ptr", "keys_ptr", "draws_ptr"), INT),
@@ -55,6 +55,7 @@ CASES = [
     (axis_kernels._add_relu_backward_kernel, RELU, {}),
     (dense_kernels._forward_kernel, MASKED, {"mask_ptr": "*u8"}),
     (dense_kernels._backward_kernel, MASKED, {"mask_ptr": "*u8"}),
+    (dense_kernels._tiled_kernel, {"heads": 4, "width": 16, "queries": 64, "keys": 64}, {"words_ptr": INT}),
     (kernels._forward_kernel, {**FORWARD, "biased": True, "even_only": False, "several": 1}, {}),
     (kernels._forward_kernel, {**FORWARD, "biased": False, "even_only": True, "several": 2}, {}),
     (kernels._backward_kernel, {**BACKWARD, "biased": True}, {}),

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from blogdit import denoiser as denoiser_module
+from blogdit.attention import Mask, MaskBits, NeighbourLists
 from blogdit.batch import collate
 from blogdit.constraints import Conflict, Linear, NotEqual
 from blogdit.csp import Instance, Objective
@@ -240,6 +242,28 @@ def test_bfloat16_agrees_roughly(relation, limit, monkeypatch):
         results.append((mean, log_variance, *gradients))
     for exact, rough in zip(*results, strict=True):
         assert (exact - rough).norm() < 0.05 * exact.norm()
+
+
+MANY, FEW = {"p_min": 0.1, "p_max": 0.12}, {"p_min": 0.02, "p_max": 0.04}
+
+
+@pytest.mark.parametrize(
+    ("vertices", "share", "solving", "chosen"),
+    [
+        (100, FEW, False, Mask),
+        (100, MANY, True, Mask),
+        (140, MANY, True, MaskBits),
+        (140, MANY, False, NeighbourLists),  # no gradients from bits
+        (140, FEW, True, NeighbourLists),
+    ],
+)
+def test_the_kernel_fits_the_graph(vertices, share, solving, chosen, monkeypatch):
+    """Small groups and groups with many pairs look at all of them, others at lists."""
+    monkeypatch.setattr(denoiser_module, "has_kernel", lambda *_: True)
+    batch = collate(generate("coloring", 2, seed=0, vertices=vertices, colors=3, relative=False, **share))
+    model = Denoiser(DenoiserConfig(dim=32, heads=2, head_dim=16, layers=1, relation="neighbours"))
+    with torch.set_grad_enabled(not solving):
+        assert isinstance(model.relation(batch), chosen)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

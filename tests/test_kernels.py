@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from blogdit.attention import NeighbourLists, attend, neighbour_bias, neighbour_lists, pair_mask
+from blogdit.attention import NeighbourLists, attend, neighbour_bias, neighbour_lists, pair_bits, pair_mask
 from blogdit.batch import collate
 from blogdit.constraints import NotEqual
 from blogdit.csp import Instance
@@ -62,6 +62,31 @@ def test_masked_kernel_equals_plain_attention(name):
     torch.testing.assert_close(kernel, plain, rtol=1e-5, atol=2e-6)
     gradients = [torch.autograd.grad(out, qkv, slopes)[0] for out in (plain, kernel)]
     torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", BATCHES)
+@pytest.mark.parametrize("tile", [{"queries": 16, "keys": 32}, {}], ids=["several tiles", "one tile"])
+def test_tiled_kernel_equals_plain_attention(name, tile, monkeypatch):
+    """Groups of different sizes, with padding; smaller and larger than a tile."""
+    from blogdit import dense_kernels
+
+    if DEVICE == "cpu":  # matrix units do not take tiles this small
+        monkeypatch.setattr(dense_kernels, "TILE", dense_kernels.TILE | tile)
+    batch, heads, width = collate(BATCHES[name]()).to(DEVICE), 2, 16
+    weights = torch.zeros(RELATION_FEATURES, heads, device=DEVICE)
+    qkv = torch.randn(3, batch.groups * batch.variables, 3, heads, width, generator=generator(7)).to(DEVICE)
+    expected = attend(qkv, neighbour_bias(batch, weights))
+    torch.testing.assert_close(attend(qkv, pair_bits(batch)), expected, rtol=1e-5, atol=2e-6)
+
+
+def test_bits_say_who_sees_whom():
+    """Variable 33 is bit 1 of the second word, and everybody sees himself."""
+    batch = collate([Instance(np.full(34, 2), (NotEqual([[0, 33], [0, 31]]),))])
+    words = pair_bits(batch).words[0]
+    assert words.shape == (34, 2)
+    assert words[0].tolist() == [1 - (1 << 31), 2]
+    assert words[33].tolist() == [1, 2]
+    assert words[5].tolist() == [1 << 5, 0]
 
 
 def test_unweighted_graphs_need_half_of_the_signed_heads():
@@ -118,4 +143,4 @@ def test_kernels_compile_for_a_gpu():
     command = [sys.executable, str(Path(__file__).with_name("compile_kernels.py"))]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert len(done.stdout.splitlines()) == 20
+    assert len(done.stdout.splitlines()) == 21

@@ -9,12 +9,13 @@ The logit of variable i towards j is q_i . k_j / sqrt(d) + bias_ij, with bias
 With `signed`, for weighted problems, a relation of strength s adds log |s|, so that attention is proportional to |s|;
 even heads see only relations that push values apart (s > 0), odd heads those that pull them together (s < 0).
 
-Four ways to compute it, which give the same numbers where they apply:
+Five ways to compute it, which give the same numbers where they apply:
 
 - `dense`: all pairs of an instance; the only way if unrelated pairs are visible.
 - `neighbours`: related pairs only, in time and memory linear in their number.
 - `kernels.neighbour_attention`: likewise on a GPU, in one kernel and memory linear in the variables.
 - `dense_kernels.masked_attention`: on a GPU, for small groups whose relations have no weights.
+- `dense_kernels.tiled_attention`: likewise for groups of any size, worth it where many pairs are related; no gradients.
 """
 
 from __future__ import annotations
@@ -64,7 +65,13 @@ class Mask(NamedTuple):
     related: Tensor
 
 
-Bias = DenseBias | NeighbourBias | NeighbourLists | Mask
+class MaskBits(NamedTuple):
+    """The same for groups of any size, every variable itself included: (G, N, words) int32, 32 variables in a word."""
+
+    words: Tensor
+
+
+Bias = DenseBias | NeighbourBias | NeighbourLists | Mask | MaskBits
 
 
 def _relation_bias(features: Tensor, weights: Tensor, signed: bool) -> Tensor:
@@ -143,6 +150,15 @@ def pair_mask(batch: Batch) -> Mask:
     return Mask(related.index_fill_(0, pair.reshape(-1), 1)[:-1].view(groups, n, n))
 
 
+def pair_bits(batch: Batch) -> MaskBits:
+    """`pair_mask` with every variable itself, bit j % 32 of word j // 32 for variable j."""
+    related = pair_mask(batch).related
+    related.diagonal(dim1=1, dim2=2).fill_(1)
+    related = functional.pad(related, (0, -related.shape[2] % 32)).view(*related.shape[:2], -1, 8)
+    places = torch.tensor([1 << place for place in range(8)], dtype=torch.uint8, device=batch.device)
+    return MaskBits((related * places).sum(-1, dtype=torch.uint8).view(torch.int32))  # the first byte is the lowest
+
+
 def dense(q: Tensor, k: Tensor, v: Tensor, bias: DenseBias) -> Tensor:
     """q, k, v (R, M, heads, d) -> (R, M, heads, d)."""
     rows, _, heads, width = q.shape
@@ -193,5 +209,9 @@ def attend(qkv: Tensor, bias: Bias) -> Tensor:
 
         seen: Tensor = masked_attention(qkv.contiguous(), bias.related)[0]
         return seen
+    if isinstance(bias, MaskBits):
+        from blogdit.dense_kernels import tiled_attention
+
+        return tiled_attention(qkv.contiguous(), bias.words)
     q, k, v = qkv.unbind(2)
     return dense(q, k, v, bias) if isinstance(bias, DenseBias) else neighbours(q, k, v, bias)

@@ -1,8 +1,12 @@
-"""Attention within small groups as one Triton kernel, forward and backward: all pairs of a group stay on the chip.
+"""Attention over all pairs of a group, those that are not related masked, as Triton kernels.
 
-One program takes one group in one row, head by head: its queries, keys and values, at most 128 of each, fit into
-registers, and pairs that are not related are masked. On boards and small dense graphs this beats walking lists of
-neighbours (`kernels.py`, where the formulas are), because matrix units do the products and nothing is gathered.
+Where many pairs are related this beats walking lists of neighbours (`kernels.py`, where the formulas are): matrix units
+do the products, and nothing is gathered.
+
+- Small groups, forward and backward: one program takes one group in one row, head by head. Its queries, keys and
+  values, at most 128 of each, fit into registers.
+- Groups of any size, forward: one program takes some queries of one head, and goes from key to key with a running
+  softmax.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import triton.language as tl
 from torch import Tensor
 
 LOG2_E = math.log2(math.e)
+TILE = {"queries": 64, "keys": 64, "num_warps": 4, "num_stages": 1}  # of `tiled_attention`
 
 
 @triton.jit
@@ -95,6 +100,45 @@ def _backward_kernel(
         tl.store(into + 2 * inner, dv, mask=here[:, None])
 
 
+@triton.jit(do_not_specialize=["groups"])  # one version for all sizes of a batch
+def _tiled_kernel(
+    qkv_ptr, words_ptr, out_ptr, groups, variables, words, scale,
+    heads: tl.constexpr, width: tl.constexpr, queries: tl.constexpr, keys: tl.constexpr,
+):  # fmt: skip
+    inner: tl.constexpr = heads * width
+    head, place = tl.program_id(0) % heads, tl.program_id(0) // heads
+    tiles = tl.cdiv(variables, queries)
+    first = (place // tiles).to(tl.int64) * variables  # the group's first variable, counted over rows
+    m, c = place % tiles * queries + tl.arange(0, queries), tl.arange(0, width)
+    here = m < variables
+    start = first * 3 * inner + head * width
+    q = _tile(qkv_ptr, start, 3 * inner, variables, m, c)
+    # Bits are looked at as matrix units hand out their results: key 32 w + 8 j + 2 pair + b of a query is with thread
+    # `pair` of four. Once it has shifted the query's words by 2 pair, the place of each bit, 8 j + b, is a constant.
+    each: tl.constexpr = keys // 32
+    w, j, pair, b = tl.arange(0, each), tl.arange(0, 4), tl.arange(0, 4), tl.arange(0, 2)
+    bit = (1 << (8 * j[:, None, None] + b[None, None, :]))[None, None, :, :, :]
+    own_words = (place // tiles % groups).to(tl.int64) * variables * words + m[:, None] * words
+    top = tl.full((queries,), -1e30, tl.float32)
+    total, summed = tl.zeros((queries,), tl.float32), tl.zeros((queries, width), tl.float32)
+    for key in range(0, variables, keys):
+        n = key + tl.arange(0, keys)
+        k = _tile(qkv_ptr, start + inner, 3 * inner, variables, n, c)
+        v = _tile(qkv_ptr, start + 2 * inner, 3 * inner, variables, n, c)
+        at = (key // 32 + w)[None, :]
+        word = tl.load(words_ptr + own_words + at, mask=here[:, None] & (at < words), other=0)
+        related = ((word[:, :, None, None, None] >> (2 * pair)[None, None, None, :, None]) & bit) != 0
+        s = tl.reshape(tl.dot(q, tl.trans(k), input_precision="ieee"), (queries, each, 4, 4, 2))
+        s = tl.reshape(tl.where(related, s, float("-inf")), (queries, keys))
+        new_top = tl.maximum(top, tl.max(s, 1))
+        p, fade = tl.exp2(tl.fma(s, scale, (-scale * new_top)[:, None])), tl.exp2((top - new_top) * scale)
+        total = total * fade + tl.sum(p, 1)
+        summed = tl.dot(p.to(v.dtype), v, summed * fade[:, None], input_precision="ieee")
+        top = new_top
+    into = out_ptr + ((first + m) * inner + head * width)[:, None] + c[None, :]
+    tl.store(into, summed / tl.maximum(total, 0.5)[:, None], mask=here[:, None])  # 0 only behind the last variable
+
+
 def _shapes(qkv: Tensor, mask: Tensor) -> dict[str, Any]:
     heads, width = qkv.shape[3:]
     groups, variables = mask.shape[:2]
@@ -152,3 +196,17 @@ def _gradient(ctx: Any, dout: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
 
 
 masked_attention.register_autograd(_gradient, setup_context=_save)
+
+
+def tiled_attention(qkv: Tensor, words: Tensor) -> Tensor:
+    """qkv (R, G * N, 3, heads, d), contiguous; words (G, N, ceil(N / 32)) int32: bit j % 32 of word j // 32 says
+    whether a variable sees variable j; itself it must see. Returns the output (R, G * N, heads, d); no gradients."""
+    rows, count, _, heads, width = qkv.shape
+    groups, variables, length = words.shape
+    out = qkv.new_empty(rows, count, heads, width)
+    if out.numel():
+        tiles = -(-variables // TILE["queries"])
+        _tiled_kernel[(rows * groups * tiles * heads,)](
+            qkv, words, out, groups, variables, length, LOG2_E / math.sqrt(width), heads=heads, width=width, **TILE
+        )
+    return out
