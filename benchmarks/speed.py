@@ -3,6 +3,7 @@
     python benchmarks/speed.py training maxcut mis sudoku          (all of it: on the GPU if there is one)
     python benchmarks/speed.py sudoku --puzzles hard.txt           (puzzles from a file, one per line)
     python benchmarks/speed.py alone parts                         (one puzzle at a time; what lies outside the network)
+    python benchmarks/speed.py attention                           (the ways to compute it; needs a GPU)
 
 The physical limit counts, for one pass of the network, multiplications and additions against the peak of the matrix
 units, and every activation written and read once in bfloat16 against the memory; the slower of the two is the limit.
@@ -18,11 +19,14 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 import blogdit
+from blogdit.attention import Bias, attend, neighbour_lists, pair_bits, pair_mask
+from blogdit.batch import SMALL, collate
 from blogdit.checkpoint import Model
 from blogdit.crew import Job, Shape, shape_of
 from blogdit.csp import Instance
@@ -33,7 +37,7 @@ from blogdit.problems.graphs import random_graph
 from blogdit.problems.maxcut import build as cut
 from blogdit.problems.sudoku import build as puzzle
 from blogdit.recipe import recipe
-from blogdit.relations import relation_list
+from blogdit.relations import RELATION_FEATURES, relation_list
 from blogdit.solver import Solver
 from blogdit.solving import SolveOptions
 from blogdit.stepping import Stepper
@@ -236,6 +240,45 @@ def parts(device: str) -> None:
         )
 
 
+def alike(problem: str, count: int, most: int, **settings: Any) -> list[Instance]:
+    """Generated instances with `most` variables, or up to a twentieth less."""
+    made = generate(problem, 8 * count, seed=0, **settings)
+    return [one for one in made if 0.95 * most <= one.size <= most][:count]
+
+
+def attention(device: str) -> None:
+    """One forward pass of four heads of 16 in bfloat16: lists of neighbours, and all pairs in one or in many tiles."""
+    plain: dict[str, Any] = {"colors": 2, "relative": False}
+    for name, instances, rows in (
+        ("colouring, 100 vertices", alike("coloring", 64, 100, vertices=100, p_min=0.45, p_max=0.45, **plain), 40),
+        ("colouring, 200 vertices", alike("coloring", 64, 200, vertices=200, p_min=0.24, p_max=0.24, **plain), 40),
+        ("RB-small", alike("mis", 120, 240), 8),
+        ("RB-large", alike("mis", 48, 1000, size="large"), 8),
+        ("MaxCut, 800 vertices", alike("coloring", 9, 800, vertices=800, p_min=0.06, p_max=0.06, **plain), 40),
+    ):
+        batch = collate(instances).to(device)
+        qkv = torch.randn(rows, batch.groups * batch.variables, 3, 4, 16, dtype=torch.bfloat16, device=device)
+
+        def milliseconds(bias: Bias, qkv: torch.Tensor = qkv) -> float:
+            def work(count: int) -> None:
+                for _ in range(count):
+                    attend(qkv, bias)
+
+            work(2)
+            return 1000 / rate(work, device, 0.3)
+
+        with torch.no_grad():
+            lists = milliseconds(neighbour_lists(batch, torch.zeros(RELATION_FEATURES, 4, device=device)))
+            tiles = milliseconds(pair_bits(batch))
+            small = f", on the chip {milliseconds(pair_mask(batch)):.3f}" if batch.variables <= SMALL else ""
+        share = degree(instances) / batch.variables
+        print(
+            f"{name}: {batch.groups} graphs x {rows} rows, {share:.1%} of pairs: ms by lists {lists:.3f}, in tiles "
+            f"{tiles:.3f} (x {lists / tiles:.2f}{', chosen' if batch.crowded else ''}){small}",
+            flush=True,
+        )
+
+
 def median_alone(puzzles: Sequence[Instance], device: str, model: str | None) -> None:
     """One puzzle after the other: what a user waits."""
     times = []
@@ -250,7 +293,9 @@ def median_alone(puzzles: Sequence[Instance], device: str, model: str | None) ->
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tables", nargs="+", choices=["training", "maxcut", "mis", "sudoku", "alone", "parts"])
+    parser.add_argument(
+        "tables", nargs="+", choices=["training", "maxcut", "mis", "sudoku", "alone", "parts", "attention"]
+    )
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--puzzles", type=Path, help="a file of puzzles, one per line")
     parser.add_argument("--limit", type=int, default=None, help="puzzles to take from it")
@@ -269,7 +314,8 @@ def main() -> None:
         elif table == "alone":
             median_alone(puzzles, device, arguments.model)
         else:
-            {"training": training, "maxcut": maxcut, "mis": mis, "parts": parts}[table](device)
+            tables = {"training": training, "maxcut": maxcut, "mis": mis, "parts": parts, "attention": attention}
+            tables[table](device)
 
 
 if __name__ == "__main__":

@@ -24,9 +24,11 @@ from torch import Tensor
 
 from blogdit.constraints import AllDifferent, Conflict, Count, IntArray, Linear, NotEqual, Table
 from blogdit.csp import Instance
-from blogdit.relations import relation_list, value_features
+from blogdit.relations import count_pairs, relation_list, value_features
 
 T = TypeVar("T")
+SMALL = 128  # variables; of groups that are no larger, a GPU keeps all pairs on the chip
+TILE, CROWDED = 64, 0.045  # of larger ones it looks at all pairs, in tiles, where such a share of them is related
 
 
 def _map_tensors(record: T, change: Callable[[Tensor], Tensor]) -> T:
@@ -127,6 +129,7 @@ class Batch:
     chains: int = 1
     optimisation: bool = False  # some instance has an objective
     full: bool = False  # every variable may take all K values
+    crowded: bool = False  # so many pairs are related that looking at all of them takes less time than lists do
 
     @property
     def size(self) -> int:
@@ -227,6 +230,12 @@ def padded_size(instance: Instance) -> int:
     return instance.size if instance.positions is not None else -(-instance.size // 32) * 32
 
 
+def is_crowded(instance: Instance) -> bool:
+    """Whether it may be in a batch that is `crowded`."""
+    side = -(-padded_size(instance) // TILE) * TILE
+    return side > SMALL and 2 * count_pairs(instance) >= CROWDED * side**2
+
+
 def collate(
     instances: Sequence[Instance], chains: int = 1, variables: int | None = None, values: int | None = None
 ) -> Batch:
@@ -245,6 +254,7 @@ def collate(
         chains=chains,
         optimisation=any(i.objective is not None for i in instances),
         full=all(bool((i.domain_sizes == width).all()) for i in members),
+        crowded=all(is_crowded(i) for i in members),
     )
 
 

@@ -29,15 +29,13 @@ from blogdit.attention import (
     pair_bits,
     pair_mask,
 )
-from blogdit.batch import Batch
+from blogdit.batch import SMALL, Batch
 from blogdit.network import Context, DenoiserConfig
 from blogdit.noise import value_codes
 from blogdit.relations import RELATION_FEATURES, VALUE_FEATURES
 from blogdit.value_axis import AxisBody
 
 LOG_VARIANCE_RANGE = (-12.0, 6.0)
-MASK_LIMIT = 128  # variables of a group for which a GPU keeps all pairs on the chip
-TILED_SHARE = 0.07  # of all pairs; where more are related, looking at all of them is faster on a GPU
 DENSE_LIMIT = (
     256  # variables; above this, attention to neighbours only is cheaper than all pairs (on a CPU, below one in eight)
 )
@@ -186,10 +184,9 @@ class Denoiser(nn.Module):
             return dense_bias(batch, weights, -functional.softplus(self.unrelated), config.signed)
         if has_kernel(batch.device, config.heads, config.head_dim) and not config.edge_features:
             if config.head_dim >= 16 and not config.signed:
-                if batch.variables <= MASK_LIMIT:
+                if batch.variables <= SMALL:
                     return pair_mask(batch)
-                related = int(batch.structure.relations.present.sum())
-                if not torch.is_grad_enabled() and related >= TILED_SHARE * batch.groups * batch.variables**2:
+                if batch.crowded and not torch.is_grad_enabled():
                     return pair_bits(batch)
             return neighbour_lists(batch, weights, config.signed)
         if batch.variables > DENSE_LIMIT:
