@@ -26,11 +26,11 @@ import torch
 
 import blogdit
 from blogdit.attention import Bias, attend, neighbour_lists, pair_bits, pair_mask
-from blogdit.batch import SMALL, collate
+from blogdit.batch import collate
 from blogdit.checkpoint import Model
 from blogdit.crew import Job, Shape, shape_of
 from blogdit.csp import Instance
-from blogdit.denoiser import Denoiser
+from blogdit.denoiser import MASK_LIMIT, Denoiser
 from blogdit.network import DenoiserConfig
 from blogdit.problems import generate
 from blogdit.problems.graphs import random_graph
@@ -250,11 +250,12 @@ def attention(device: str) -> None:
     """One forward pass of four heads of 16 in bfloat16: lists of neighbours, and all pairs in one or in many tiles."""
     plain: dict[str, Any] = {"colors": 2, "relative": False}
     for name, instances, rows in (
+        ("Sudoku", generate("sudoku", 1, seed=0), 512 * 9),
         ("colouring, 100 vertices", alike("coloring", 64, 100, vertices=100, p_min=0.45, p_max=0.45, **plain), 40),
         ("colouring, 200 vertices", alike("coloring", 64, 200, vertices=200, p_min=0.24, p_max=0.24, **plain), 40),
         ("RB-small", alike("mis", 120, 240), 8),
         ("RB-large", alike("mis", 48, 1000, size="large"), 8),
-        ("MaxCut, 800 vertices", alike("coloring", 9, 800, vertices=800, p_min=0.06, p_max=0.06, **plain), 40),
+        ("colouring, 800 vertices", alike("coloring", 9, 800, vertices=800, p_min=0.06, p_max=0.06, **plain), 40),
     ):
         batch = collate(instances).to(device)
         qkv = torch.randn(rows, batch.groups * batch.variables, 3, 4, 16, dtype=torch.bfloat16, device=device)
@@ -270,11 +271,11 @@ def attention(device: str) -> None:
         with torch.no_grad():
             lists = milliseconds(neighbour_lists(batch, torch.zeros(RELATION_FEATURES, 4, device=device)))
             tiles = milliseconds(pair_bits(batch))
-            small = f", on the chip {milliseconds(pair_mask(batch)):.3f}" if batch.variables <= SMALL else ""
+            small = f", on the chip {milliseconds(pair_mask(batch)):.3f}" if batch.variables <= MASK_LIMIT else ""
         share = degree(instances) / batch.variables
         print(
             f"{name}: {batch.groups} graphs x {rows} rows, {share:.1%} of pairs: ms by lists {lists:.3f}, in tiles "
-            f"{tiles:.3f} (x {lists / tiles:.2f}{', chosen' if batch.crowded else ''}){small}",
+            f"{tiles:.3f} (x {lists / tiles:.2f}){small}; crowded {batch.structure.crowded.float().mean():.0%}",
             flush=True,
         )
 

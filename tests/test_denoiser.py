@@ -10,13 +10,14 @@ import pytest
 import torch
 
 from blogdit import denoiser as denoiser_module
-from blogdit.attention import Mask, MaskBits, NeighbourLists
+from blogdit.attention import Divided, Mask, MaskBits, NeighbourLists
 from blogdit.batch import collate
 from blogdit.constraints import Conflict, Linear, NotEqual
 from blogdit.csp import Instance, Objective
 from blogdit.denoiser import LOG_VARIANCE_RANGE, Denoiser, DenoiserConfig, positional_encoding
 from blogdit.noise import value_codes
 from blogdit.problems import coloring, generate
+from blogdit.problems.graphs import random_graph
 from helpers import codes, generator, small_denoiser
 
 EDGES = [[0, 1], [1, 2], [2, 3], [3, 0], [0, 2]]
@@ -244,23 +245,22 @@ def test_bfloat16_agrees_roughly(relation, limit, monkeypatch):
         assert (exact - rough).norm() < 0.05 * exact.norm()
 
 
-MANY, FEW = {"p_min": 0.1, "p_max": 0.12}, {"p_min": 0.02, "p_max": 0.04}
-
-
 @pytest.mark.parametrize(
-    ("vertices", "share", "solving", "chosen"),
+    ("vertices", "shares", "solving", "chosen"),
     [
-        (100, FEW, False, Mask),
-        (100, MANY, True, Mask),
-        (140, MANY, True, MaskBits),
-        (140, MANY, False, NeighbourLists),  # no gradients from bits
-        (140, FEW, True, NeighbourLists),
+        (100, (0.02, 0.02), False, Mask),
+        (100, (0.3, 0.3), True, Mask),
+        (140, (0.3, 0.3), True, MaskBits),
+        (140, (0.3, 0.3), False, NeighbourLists),  # no gradients from bits
+        (140, (0.02, 0.02), True, NeighbourLists),
+        (140, (0.02, 0.3), True, Divided),
     ],
 )
-def test_the_kernel_fits_the_graph(vertices, share, solving, chosen, monkeypatch):
+def test_the_kernel_fits_the_graph(vertices, shares, solving, chosen, monkeypatch):
     """Small groups and groups with many pairs look at all of them, others at lists."""
     monkeypatch.setattr(denoiser_module, "has_kernel", lambda *_: True)
-    batch = collate(generate("coloring", 2, seed=0, vertices=vertices, colors=3, relative=False, **share))
+    draws = np.random.default_rng(0)
+    batch = collate([coloring.build(random_graph(vertices, share, draws), colors=3) for share in shares])
     model = Denoiser(DenoiserConfig(dim=32, heads=2, head_dim=16, layers=1, relation="neighbours"))
     with torch.set_grad_enabled(not solving):
         assert isinstance(model.relation(batch), chosen)

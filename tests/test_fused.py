@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from blogdit.attention import neighbour_bias, neighbour_lists
+from blogdit.attention import Divided, lists_or_bits, neighbour_bias, neighbour_lists, pair_bits
 from blogdit.batch import collate
 from blogdit.csp import Instance
 from blogdit.denoiser import Denoiser
 from blogdit.network import DenoiserConfig
-from blogdit.problems import generate
+from blogdit.problems import coloring, generate
+from blogdit.problems.graphs import random_graph
 from helpers import generator
 
 pytest.importorskip("triton")  # tests/conftest.py turns its interpreter on
@@ -25,7 +26,7 @@ BATCHES = {
 
 
 def network(**settings):
-    config = DenoiserConfig(dim=16, heads=2, head_dim=8, layers=2, relation="neighbours", **settings)
+    config = DenoiserConfig(**{"dim": 16, "heads": 2, "head_dim": 8, "layers": 2, "relation": "neighbours"} | settings)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
         model = Denoiser(config).to(DEVICE)
@@ -47,6 +48,23 @@ def test_fused_equals_plain(name, chains):
     assert FusedDenoiser.fits(model, context)
     fused = FusedDenoiser(model, tile=16)(logits, block, context)
     for one, other in zip(fused, plain, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("divided", [False, True])
+def test_fused_with_all_pairs_equals_plain(divided):
+    """Of all graphs, or of one of two."""
+    draws, model = np.random.default_rng(1), network(head_dim=16)
+    batch = collate([coloring.build(random_graph(20, share, draws), colors=2) for share in (0.9, 0.2)]).to(DEVICE)
+    logits = torch.randn(batch.rows, batch.groups * batch.variables, batch.values, generator=generator(3)).to(DEVICE)
+    block = (torch.rand(logits.shape[:2], generator=generator(4)) < 0.5).to(DEVICE)
+    bias = lists_or_bits(batch, model.relation_weights) if divided else pair_bits(batch)
+    assert isinstance(bias, Divided) == divided
+    context = model.context(batch)._replace(bias=bias)
+    assert FusedDenoiser.fits(model, context)
+    with torch.no_grad():
+        plain = model(logits, block, context._replace(bias=neighbour_bias(batch, model.relation_weights)))
+    for one, other in zip(FusedDenoiser(model, tile=16)(logits, block, context), plain, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 
 

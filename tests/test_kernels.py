@@ -11,12 +11,22 @@ import numpy as np
 import pytest
 import torch
 
-from blogdit.attention import NeighbourLists, attend, neighbour_bias, neighbour_lists, pair_bits, pair_mask
+from blogdit.attention import (
+    Divided,
+    NeighbourLists,
+    attend,
+    lists_or_bits,
+    neighbour_bias,
+    neighbour_lists,
+    pair_bits,
+    pair_mask,
+)
 from blogdit.batch import collate
 from blogdit.constraints import NotEqual
 from blogdit.csp import Instance
 from blogdit.noise import StreamNoise
-from blogdit.problems import generate
+from blogdit.problems import coloring, generate
+from blogdit.problems.graphs import random_graph
 from blogdit.relations import RELATION_FEATURES
 from helpers import generator
 
@@ -64,19 +74,33 @@ def test_masked_kernel_equals_plain_attention(name):
     torch.testing.assert_close(gradients[1], gradients[0], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", BATCHES)
-@pytest.mark.parametrize("tile", [{"queries": 16, "keys": 32}, {}], ids=["several tiles", "one tile"])
-def test_tiled_kernel_equals_plain_attention(name, tile, monkeypatch):
-    """Groups of different sizes, with padding; smaller and larger than a tile."""
-    from blogdit import dense_kernels
+LARGER = {
+    "several tiles": lambda: generate("coloring", 2, seed=1, vertices="130-150", colors=3, p_min=0.2, p_max=0.3),
+    "hardly anything": lambda: [Instance(np.full(140, 2), (NotEqual([[0, 139], [70, 3]]),)), Instance(np.full(9, 2))],
+}
 
-    if DEVICE == "cpu":  # matrix units do not take tiles this small
-        monkeypatch.setattr(dense_kernels, "TILE", dense_kernels.TILE | tile)
-    batch, heads, width = collate(BATCHES[name]()).to(DEVICE), 2, 16
+
+@pytest.mark.parametrize("name", [*BATCHES, *LARGER])
+def test_tiled_kernel_equals_plain_attention(name):
+    """Groups of different sizes, with padding; smaller than a tile and larger than two."""
+    batch, heads, width = collate((BATCHES | LARGER)[name]()).to(DEVICE), 2, 16
     weights = torch.zeros(RELATION_FEATURES, heads, device=DEVICE)
     qkv = torch.randn(3, batch.groups * batch.variables, 3, heads, width, generator=generator(7)).to(DEVICE)
     expected = attend(qkv, neighbour_bias(batch, weights))
     torch.testing.assert_close(attend(qkv, pair_bits(batch)), expected, rtol=1e-5, atol=2e-6)
+
+
+def test_a_group_s_numbers_do_not_depend_on_the_others():
+    """Bit for bit: a crowded graph by bits, one with few edges by lists, alone and side by side."""
+    draws, weights = np.random.default_rng(3), torch.zeros(RELATION_FEATURES, 2, device=DEVICE)
+    graphs = [coloring.build(random_graph(20, share, draws), colors=3) for share in (0.2, 0.9, 0.1)]
+    qkv = torch.randn(2, 3 * 20, 3, 2, 16, generator=generator(5)).to(DEVICE)
+    together = lists_or_bits(collate(graphs).to(DEVICE), weights)
+    assert isinstance(together, Divided)
+    assert together.few.tolist() == [0, 2]
+    alone = [lists_or_bits(collate([graph]).to(DEVICE), weights) for graph in graphs]
+    expected = [attend(part, bias) for part, bias in zip(qkv.split(20, 1), alone, strict=True)]
+    assert torch.equal(attend(qkv, together), torch.cat(expected, 1))
 
 
 def test_bits_say_who_sees_whom():

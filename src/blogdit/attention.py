@@ -71,7 +71,16 @@ class MaskBits(NamedTuple):
     words: Tensor
 
 
-Bias = DenseBias | NeighbourBias | NeighbourLists | Mask | MaskBits
+class Divided(NamedTuple):
+    """Some groups of a batch, by their numbers (C,), have lists, the others bits: each what suits it."""
+
+    few: Tensor
+    lists: NeighbourLists
+    many: Tensor
+    bits: MaskBits
+
+
+Bias = DenseBias | NeighbourBias | NeighbourLists | Mask | MaskBits | Divided
 
 
 def _relation_bias(features: Tensor, weights: Tensor, signed: bool) -> Tensor:
@@ -159,6 +168,17 @@ def pair_bits(batch: Batch) -> MaskBits:
     return MaskBits((related * places).sum(-1, dtype=torch.uint8).view(torch.int32))  # the first byte is the lowest
 
 
+def lists_or_bits(batch: Batch, weights: Tensor) -> NeighbourLists | MaskBits | Divided:
+    """Each group as it is faster, whoever is beside it; for solving, and for relations without weights."""
+    crowded = batch.structure.crowded
+    if crowded.all():
+        return pair_bits(batch)
+    if not crowded.any():
+        return neighbour_lists(batch, weights)
+    few, many = (~crowded).nonzero()[:, 0], crowded.nonzero()[:, 0]
+    return Divided(few, neighbour_lists(batch.take(few), weights), many, pair_bits(batch.take(many)))
+
+
 def dense(q: Tensor, k: Tensor, v: Tensor, bias: DenseBias) -> Tensor:
     """q, k, v (R, M, heads, d) -> (R, M, heads, d)."""
     rows, _, heads, width = q.shape
@@ -197,6 +217,16 @@ def neighbours(q: Tensor, k: Tensor, v: Tensor, bias: NeighbourBias) -> Tensor:
     return (summed / total.to(v.dtype)[..., None]).transpose(0, 1)
 
 
+def _divided(qkv: Tensor, bias: Divided) -> Tensor:
+    rows, _, _, heads, width = qkv.shape
+    qkv = qkv.view(rows, len(bias.few) + len(bias.many), -1, 3, heads, width)
+    out = qkv.new_empty(*qkv.shape[:3], heads, width)
+    for groups, own in ((bias.few, bias.lists), (bias.many, bias.bits)):
+        seen = attend(qkv.index_select(1, groups).flatten(1, 2), own)
+        out.index_copy_(1, groups, seen.view(rows, len(groups), -1, heads, width))
+    return out.flatten(1, 2)
+
+
 def attend(qkv: Tensor, bias: Bias) -> Tensor:
     """qkv (R, M, 3, heads, d) -> (R, M, heads, d)."""
     if isinstance(bias, NeighbourLists):
@@ -213,5 +243,7 @@ def attend(qkv: Tensor, bias: Bias) -> Tensor:
         from blogdit.dense_kernels import tiled_attention
 
         return tiled_attention(qkv.contiguous(), bias.words)
+    if isinstance(bias, Divided):
+        return _divided(qkv, bias)
     q, k, v = qkv.unbind(2)
     return dense(q, k, v, bias) if isinstance(bias, DenseBias) else neighbours(q, k, v, bias)

@@ -24,11 +24,12 @@ from torch import Tensor
 
 from blogdit.constraints import AllDifferent, Conflict, Count, IntArray, Linear, NotEqual, Table
 from blogdit.csp import Instance
-from blogdit.relations import count_pairs, relation_list, value_features
+from blogdit.relations import relation_list, value_features
 
 T = TypeVar("T")
-SMALL = 128  # variables; of groups that are no larger, a GPU keeps all pairs on the chip
-TILE, CROWDED = 64, 0.045  # of larger ones it looks at all pairs, in tiles, where such a share of them is related
+# Where such a share of all pairs of variables is related, a GPU takes as long for lists of them as for all pairs, which
+# it looks at in tiles of so many variables.
+CROWDED, TILED = 0.065, 64
 
 
 def _map_tensors(record: T, change: Callable[[Tensor], Tensor]) -> T:
@@ -105,6 +106,7 @@ class Structure:
     positions: Tensor  # (G, N, D), D may be 0
     value_features: Tensor  # (G, N, K, relations.VALUE_FEATURES)
     relations: Relations
+    crowded: Tensor  # (G,) where so many pairs are related that looking at all of them takes less time
     not_equal: PairTerms
     conflict: PairTerms
     all_different: ScopeTerms
@@ -129,7 +131,6 @@ class Batch:
     chains: int = 1
     optimisation: bool = False  # some instance has an objective
     full: bool = False  # every variable may take all K values
-    crowded: bool = False  # so many pairs are related that looking at all of them takes less time than lists do
 
     @property
     def size(self) -> int:
@@ -230,12 +231,6 @@ def padded_size(instance: Instance) -> int:
     return instance.size if instance.positions is not None else -(-instance.size // 32) * 32
 
 
-def is_crowded(instance: Instance) -> bool:
-    """Whether it may be in a batch that is `crowded`."""
-    side = -(-padded_size(instance) // TILE) * TILE
-    return side > SMALL and 2 * count_pairs(instance) >= CROWDED * side**2
-
-
 def collate(
     instances: Sequence[Instance], chains: int = 1, variables: int | None = None, values: int | None = None
 ) -> Batch:
@@ -254,7 +249,6 @@ def collate(
         chains=chains,
         optimisation=any(i.objective is not None for i in instances),
         full=all(bool((i.domain_sizes == width).all()) for i in members),
-        crowded=all(is_crowded(i) for i in members),
     )
 
 
@@ -276,6 +270,7 @@ def _structure(members: Sequence[Instance], count: int, width: int) -> Structure
     dims = max((i.positions.shape[1] for i in members if i.positions is not None), default=0)
     positions = [np.zeros((i.size, dims), np.int64) if i.positions is None else i.positions for i in members]
     relations = [relation_list(i) for i in members]
+    tiled = [-(-i.size // TILED) * TILED for i in members]
     domain = _pad([np.arange(width) < s[:, None] for s in sizes], count)
     # The softmax of padding must be defined; nobody looks at its values.
     domain |= torch.from_numpy(np.arange(count) >= np.array([len(s) for s in sizes])[:, None])[..., None]
@@ -292,6 +287,7 @@ def _structure(members: Sequence[Instance], count: int, width: int) -> Structure
             present=_pad([np.ones(len(source), np.bool_) for source, _, _ in relations]),
             starts=_pad([np.searchsorted(target, np.arange(count + 1)) for _, target, _ in relations]),
         ),
+        crowded=torch.tensor([len(r[0]) >= CROWDED * n**2 for r, n in zip(relations, tiled, strict=True)]),
         not_equal=_pairs([[(g.pairs, None, np.ones(len(g))) for g in _gather(i, NotEqual)] for i in members]),
         conflict=_pairs([[(g.pairs, g.values, np.ones(len(g))) for g in _gather(i, Conflict)] for i in members]),
         all_different=_all_different(members, width),

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from blogdit.batch import Batch, collate, is_crowded, padded_size, same_structure
+from blogdit.batch import Batch, collate, padded_size, same_structure
 from blogdit.blocks import Selector, SelectorName, decode
 from blogdit.chain import prior
 from blogdit.checkpoint import Model
@@ -38,9 +38,9 @@ TOKEN = 6  # pairs that take a step as long as a variable does
 CODE_SETS = 61  # a step draws three times from the noise, so its count modulo a prime runs through all sets
 
 
-# Padded variables, values, whether every variable has all of them, whether pairs have weights that differ, and whether
-# many are related: what decides which kernels run.
-Shape = tuple[int, int, bool, bool, bool]
+# Padded variables, values, whether every variable has all of them, and whether pairs have weights that differ: what
+# decides which kernels run.
+Shape = tuple[int, int, bool, bool]
 
 
 @dataclass
@@ -133,8 +133,7 @@ def shape_of(instance: Instance) -> Shape:
     """A function of the instance alone, so that batching never changes its numbers."""
     sizes = instance.domain_sizes
     values = int(sizes.max(initial=1))
-    full = bool((sizes == values).all())
-    return max(padded_size(instance), 1), values, full, _weighted(instance), is_crowded(instance)
+    return max(padded_size(instance), 1), values, bool((sizes == values).all()), _weighted(instance)
 
 
 def _weighted(instance: Instance) -> bool:

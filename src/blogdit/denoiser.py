@@ -24,18 +24,19 @@ from blogdit.attention import (
     attend,
     dense_bias,
     has_kernel,
+    lists_or_bits,
     neighbour_bias,
     neighbour_lists,
-    pair_bits,
     pair_mask,
 )
-from blogdit.batch import SMALL, Batch
+from blogdit.batch import Batch
 from blogdit.network import Context, DenoiserConfig
 from blogdit.noise import value_codes
 from blogdit.relations import RELATION_FEATURES, VALUE_FEATURES
 from blogdit.value_axis import AxisBody
 
 LOG_VARIANCE_RANGE = (-12.0, 6.0)
+MASK_LIMIT = 128  # variables of a group for which a GPU keeps all pairs on the chip
 DENSE_LIMIT = (
     256  # variables; above this, attention to neighbours only is cheaper than all pairs (on a CPU, below one in eight)
 )
@@ -184,10 +185,10 @@ class Denoiser(nn.Module):
             return dense_bias(batch, weights, -functional.softplus(self.unrelated), config.signed)
         if has_kernel(batch.device, config.heads, config.head_dim) and not config.edge_features:
             if config.head_dim >= 16 and not config.signed:
-                if batch.variables <= SMALL:
+                if batch.variables <= MASK_LIMIT:
                     return pair_mask(batch)
-                if batch.crowded and not torch.is_grad_enabled():
-                    return pair_bits(batch)
+                if not torch.is_grad_enabled():
+                    return lists_or_bits(batch, weights)
             return neighbour_lists(batch, weights, config.signed)
         if batch.variables > DENSE_LIMIT:
             return neighbour_bias(batch, weights, config.signed)

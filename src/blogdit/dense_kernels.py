@@ -201,6 +201,7 @@ masked_attention.register_autograd(_gradient, setup_context=_save)
 def tiled_attention(qkv: Tensor, words: Tensor) -> Tensor:
     """qkv (R, G * N, 3, heads, d), contiguous; words (G, N, ceil(N / 32)) int32: bit j % 32 of word j // 32 says
     whether a variable sees variable j; itself it must see. Returns the output (R, G * N, heads, d); no gradients."""
+    assert not (torch.is_grad_enabled() and qkv.requires_grad), "tiles have no backward pass"
     rows, count, _, heads, width = qkv.shape
     groups, variables, length = words.shape
     out = qkv.new_empty(rows, count, heads, width)

@@ -16,7 +16,7 @@ import triton.language as tl
 from torch import Tensor
 from triton.runtime import driver
 
-from blogdit.attention import Mask, MaskBits, NeighbourLists, attend
+from blogdit.attention import Divided, Mask, MaskBits, NeighbourLists, attend
 from blogdit.denoiser import LOG_VARIANCE_RANGE, Denoiser
 from blogdit.network import Context
 from blogdit.relations import VALUE_FEATURES
@@ -188,7 +188,7 @@ class FusedDenoiser:
         dim, inner, wide = config.dim, config.heads * config.head_dim, config.ffn_factor * config.dim
         powers = all(size >= 16 and size & (size - 1) == 0 for size in (dim, inner, wide))
         matrices = denoiser.in_block.element_size() * dim * (4 * inner + 4 * wide)
-        alike = context.domain is None and isinstance(context.bias, NeighbourLists | Mask | MaskBits)
+        alike = context.domain is None and isinstance(context.bias, NeighbourLists | Mask | MaskBits | Divided)
         small = matrices + SCRATCH <= _shared_memory(denoiser.in_block.device)
         return config.values == "axis" and powers and small and alike
 
