@@ -28,8 +28,8 @@ from blogdit.network import Context
 from blogdit.noise import StreamNoise
 from blogdit.relations import count_pairs
 from blogdit.search.backtracking import Backtracking, can_backtrack
-from blogdit.search.completion import can_complete
 from blogdit.search.improvement import can_improve
+from blogdit.search.mending import can_mend
 from blogdit.search.repair import can_repair
 from blogdit.search.walk import can_walk
 
@@ -86,8 +86,8 @@ class Job:
 
     @cached_property
     def completes(self) -> bool:
-        """Whether a tree search can follow its last step."""
-        return can_complete(self.instance)
+        """Whether a tree search, or mending, can follow its last step."""
+        return can_mend(self.instance)
 
     @cached_property
     def improves(self) -> bool:

@@ -20,9 +20,10 @@ from blogdit.csp import Instance
 from blogdit.result import Result
 from blogdit.runtime import runs_kernels
 from blogdit.search.backtracking import Backtracking
-from blogdit.search.completion import SHORTEST, complete, over, turns
+from blogdit.search.completion import SHORTEST, can_complete, complete, over, turns
 from blogdit.search.filling import fill
 from blogdit.search.improvement import improve
+from blogdit.search.mending import mend
 from blogdit.search.polish import can_polish, polish
 from blogdit.search.population import search
 from blogdit.search.repair import repair
@@ -33,9 +34,9 @@ SEARCH_SHARE = 0.5  # of a time limit, for the search after the last step
 WALK_SHARE = 0.9  # of what the search has; the rest is for descent
 # Terms of an instance that the search also begins from nothing, each counted twice, and its share of the time.
 LARGEST_GREEDY, GREEDY_SHARE = 1 << 18, 0.1
-# The steps of a tree search before a repair, where steps are counted. Otherwise tree searches have a part of its time;
-# each takes first steps, for each variable at least two, and may go on if by what is known then the rest takes no more
-# than so many times its part. After so many in a row without hope no others of the batch begin one.
+# The steps of a tree search before a repair, where steps are counted. Otherwise tree searches have a part of its time,
+# as before mending; each takes first steps, for each variable at least two, and may go on if by what is known then the
+# rest takes no more than so many times its part. After so many in a row without hope no others of the batch begin one.
 TREE_STEPS = 1 << 10
 TREE_SHARE, FIRST_STEPS, HOPE, IN_A_ROW = 0.5, 1 << 8, 32, 16
 FILL_SHARE = 0.5  # of the time of a repair, to fill variables anew
@@ -171,11 +172,19 @@ class Ending:
         return min(closest, values, key=lambda one: job.instance.verify(one).violated)
 
     def _complete(self, instances: Sequence[Instance], index: Tensor, end: float, goes_on: bool) -> Tensor:
-        """Tree search that tries first what the best states and the chains say."""
-        starts = torch.cat([self.crew.best_values[None, index], self._chains(index)])
-        states, exhausted = complete(instances, starts, end, self.stopped, goes_on)
-        for place, in_vain in zip(index.tolist(), exhausted, strict=True):
-            self.crew.jobs[place].exhausted = in_vain
+        """Tree search that tries first what the best states and the chains say; what it leaves open is mended."""
+        starts, now = torch.cat([self.crew.best_values[None, index], self._chains(index)]), time.monotonic()
+        jobs, states = [self.crew.jobs[place] for place in index.tolist()], starts[0].clone()
+        small = [number for number, instance in enumerate(instances) if can_complete(instance)]
+        soon = now + TREE_SHARE * (end - now) if goes_on else end
+        found = complete([instances[number] for number in small], starts[:, small], soon, self.stopped, goes_on)
+        states[small] = found.states
+        for number, in_vain in zip(small, found.exhausted, strict=True):
+            jobs[number].exhausted = in_vain
+        rows = zip(jobs, states.cpu().numpy(), strict=True)
+        valid = [job.instance.verify(row[: job.instance.size]).satisfied for job, row in rows]
+        left = [number for number, job in enumerate(jobs) if not job.exhausted and not valid[number]]
+        states[left] = mend([instances[number] for number in left], states[left], end, self.stopped, goes_on)
         return states
 
     def _improve(self, instances: Sequence[Instance], index: Tensor, end: float, goes_on: bool) -> Tensor:

@@ -40,18 +40,19 @@ def can_complete(instance: Instance) -> bool:
 def small_enough(instance: Instance) -> bool:
     """True if every constraint has a rule, and Python can ask all of them."""
     known = all(type(group) in RULES or isinstance(group, NotEqual | Conflict) for group in instance.constraints)
-    return known and instance.size <= MOST_VARIABLES and _entries(instance) <= LARGEST
+    return known and instance.size <= MOST_VARIABLES and entries(instance) <= LARGEST
 
 
-def _entries(instance: Instance) -> int:
-    entries = int(instance.domain_sizes.sum())
+def entries(instance: Instance) -> int:
+    """(Variable, value) pairs, and variables and tuples of constraints: what Python has to hold."""
+    count = int(instance.domain_sizes.sum())
     for group in instance.constraints:
         if isinstance(group, Table):
-            entries += group.tuples.size * len(group)
+            count += group.tuples.size * len(group)
         else:
             scopes = getattr(group, "scopes", None)
-            entries += len(scopes.variables) if isinstance(scopes, Scopes) else len(group)
-    return entries
+            count += len(scopes.variables) if isinstance(scopes, Scopes) else len(group)
+    return count
 
 
 class Completed(NamedTuple):

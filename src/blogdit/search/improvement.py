@@ -3,7 +3,7 @@
 Blocks of variables are solved anew: all others keep their values, and a tree search (`completion.py`) looks for values
 of the block with which the objective is better than the best known. A block that was searched in full makes the next
 one larger, one that took too long smaller (large neighbourhood search, Shaw 1998). When a block that holds everything
-was searched in full, there is nothing better.
+was searched in full, there is nothing better. Where no valid state is known, the tree search or mending looks for one.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from torch import Tensor
 from blogdit.constraints import IntArray
 from blogdit.csp import Instance, Objective
 from blogdit.search.completion import LARGEST, MOST_WORK, Completed, Interrupted, TreeSearch, small_enough, turns
+from blogdit.search.mending import MOST_MOVES, Mending
 from blogdit.search.polish import pairs_only
 from blogdit.search.propagation import Neighbours, Propagation, bit
 
@@ -31,6 +32,7 @@ TRIES, EASY = 50, 0.1  # contradictions in a block; their share in an easy one
 PATIENCE, MORE_TRIES = 40, 1.5  # after so many blocks without a gain each may take longer
 RANDOM, EQUAL = 0.3, 0.25  # shares of blocks: of any variables; where as good is good enough
 AT_A_TIME = 4  # variables of a constraint that join a block
+FIRST_WORK = 1 << 18  # of a tree search for a valid state: hundredths of a second, then mending has a try
 
 
 def can_improve(instance: Instance) -> bool:
@@ -159,7 +161,7 @@ class BlockSearch(TreeSearch):
         super().__init__(instance, starts, stopped)
         self.goal, self.enough, self.random = instance.objective, enough, random.Random(0)
         self.larger = Larger(instance, self.goal)
-        valid = [start for start in starts if instance.verify(start).satisfied]
+        self.start, valid = starts[0], [start for start in starts if instance.verify(start).satisfied]
         self.best = max(valid, key=self._worth).tolist() if valid else None
 
     def _worth(self, values: IntArray) -> float:
@@ -168,7 +170,7 @@ class BlockSearch(TreeSearch):
     def run(self, most: int | None = None) -> list[int]:
         """The best that is found; what comes close if nothing valid is."""
         if self.best is None:
-            self.best = super().run(most)
+            self.best = self._valid(most)
             if self.best is None:
                 return self.closest()
         self.most, self.next_look = None if most is None else self.work + most, 0
@@ -176,6 +178,13 @@ class BlockSearch(TreeSearch):
         with suppress(Interrupted):
             self._improve(self.best)
         return self.best
+
+    def _valid(self, most: int | None) -> list[int] | None:
+        found = super().run(FIRST_WORK if most is None else min(FIRST_WORK, most))
+        if found is None and not self.exhausted:
+            mending = Mending(self.instance, self.start, self.stopped)
+            found = mending.values if mending.run(MOST_MOVES) else super().run(most)
+        return found
 
     def _improve(self, best: list[int]) -> None:
         state, size = Propagation(self.instance, self._spend), FIRST_BLOCK
