@@ -23,7 +23,7 @@ from blogdit.search.completion import entries, turns
 from blogdit.search.polish import pairs_only
 
 MOST_ENTRIES = 1 << 19  # (variable, value) pairs and entries of constraints
-MOST_MOVES = 1 << 14  # unless it may take all the time: a second or so
+MOST_MOVES = 1 << 13  # unless it may take all the time: a second or so
 MOST_VARIABLES, MOST_VALUES = 12, 12  # of a constraint, and of a variable, that a move looks at
 CLOSED = 10  # moves
 LOOK = 16  # moves between two looks at the clock
