@@ -108,6 +108,11 @@ def assignments(instance: Instance) -> np.ndarray:
     return np.array(list(itertools.product(*(range(size) for size in instance.domain_sizes))), np.int64)
 
 
+def solvable(instance: Instance) -> bool:
+    """By trying everything."""
+    return any(instance.verify(values).satisfied for values in assignments(instance))
+
+
 def enumerated(instance: Instance) -> tuple[Batch, torch.Tensor, np.ndarray]:
     """A batch with one chain for each assignment, those assignments (R, M), and the same as an array."""
     every = assignments(instance)

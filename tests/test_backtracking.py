@@ -17,6 +17,7 @@ from blogdit.csp import Instance, Objective
 from blogdit.problems import coloring, generate
 from blogdit.search import backtracking
 from blogdit.search.backtracking import Backtracking, can_backtrack
+from helpers import solvable
 
 ALL = 1 << 40
 
@@ -35,11 +36,6 @@ def pair_problems(draw) -> Instance:
         constraints.append(Conflict(chosen, values))
     givens = {v: draw(st.integers(0, domains[v] - 1)) for v in draw(st.sets(st.integers(0, size - 1), max_size=2))}
     return Instance(domains, tuple(constraints), givens=givens)
-
-
-def solvable(instance: Instance) -> bool:
-    everyone = itertools.product(*(range(size) for size in instance.domain_sizes))
-    return any(instance.verify(np.array(values)).satisfied for values in everyone)
 
 
 @given(pair_problems())

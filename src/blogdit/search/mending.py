@@ -96,11 +96,13 @@ class Listed(Rule):
         self.tuples, self.forbidden = tuples, forbidden
 
     def begin(self, values: Sequence[int]) -> None:
-        self.cost = self.after(values, self.scope[0], values[self.scope[0]])
+        self.cost = self._miss([values[variable] for variable in self.scope])
 
     def after(self, values: Sequence[int], variable: int, value: int) -> float:
-        chosen = tuple([value if other == variable else values[other] for other in self.scope])
-        return float((chosen in self.tuples) == self.forbidden)
+        return self._miss([value if other == variable else values[other] for other in self.scope])
+
+    def _miss(self, chosen: Sequence[int]) -> float:
+        return float((tuple(chosen) in self.tuples) == self.forbidden)
 
 
 class Sum(Rule):
