@@ -16,7 +16,7 @@ import pytest
 from bench_cases import LIVE, TINY, silent
 from blogdit import datasets
 from blogdit.baselines import Budget, System, systems
-from blogdit.bench import own, runner
+from blogdit.bench import calls, own, runner
 from blogdit.bench.options import Options
 from blogdit.bench.records import COLUMNS, read_records
 from blogdit.bench.runner import run_suite
@@ -130,7 +130,7 @@ def test_a_call_that_had_begun_when_it_was_stopped_is_not_lost(tmp_path, monkeyp
         if text == "waiting: waiting for calls that have begun":
             (tmp_path / "told").touch()
 
-    monkeypatch.setattr(runner, "as_completed", stopped)
+    monkeypatch.setattr(calls, "as_completed", stopped)
     suite = replace(LIVE, entrants=(Entrant("waiting", "waiting"),), cases=LIVE.cases[1:])
     with pytest.raises(KeyboardInterrupt):
         run_suite(suite, tmp_path / "out", Options(limit=3, jobs=2), {}, tell)
@@ -148,7 +148,7 @@ def test_who_is_stopped_twice_does_not_wait(tmp_path, monkeypatch):
         assert appears(tmp_path / first)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runner, "as_completed", stopped)
+    monkeypatch.setattr(calls, "as_completed", stopped)
     suite = replace(LIVE, entrants=(Entrant("waiting", "waiting"),), cases=LIVE.cases[1:])
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
@@ -179,8 +179,8 @@ def test_published_numbers_of_steps_hold_unless_others_are_asked_for():
         ("gibbs", Options(), (None, 1000)),
         ("cp-sat", Options(), (9, None)),
     ):
-        cell = runner.Cell(case, TINY.entrants[0], systems()[name], [])
-        budget = runner._budget(cell, [None], options)
+        cell = calls.Cell(case, TINY.entrants[0], systems()[name], [])
+        budget = calls.budget(cell, [None], options)
         assert (budget.seconds, budget.steps) == expected
 
 
@@ -196,7 +196,7 @@ def test_records_say_how_they_came_about(tmp_path):
 
 
 def test_time_left_comes_from_what_was_measured():
-    cell = runner.Cell(TINY.cases[0], TINY.entrants[0], systems()["greedy"], waiting=[None] * 4)
+    cell = calls.Cell(TINY.cases[0], TINY.entrants[0], systems()["greedy"], waiting=[None] * 4)
     assert runner.Work([cell], 4).time_left() == 4.0
     cell.done, cell.seconds = 2, 0.5
     assert runner.Work([cell], 4).time_left() == 0.5
@@ -207,14 +207,25 @@ def test_time_left_comes_from_what_was_measured():
 def test_graphs_of_one_size_share_a_stretch_on_a_gpu():
     many = [*generate("maxcut", 2, vertices=5), *generate("maxcut", 1, vertices=6), *generate("maxcut", 1, vertices=5)]
     case = Case("cuts", "maxcut-50", "gap", seconds=180, stretch=True, chains=20)
-    cell = runner.Cell(case, TINY.entrants[0], systems()["rlsa"], list(many))
-    calls = runner._batches(cell, Options(device="cuda"))
-    assert [[one.size for one in together] for together in calls] == [[5, 5, 5], [6]]
-    together = calls[0]
-    assert runner._budget(cell, together, Options(device="cuda")).seconds == 180
-    assert [len(alone) for alone in runner._batches(cell, Options(device="cpu"))] == [1] * 4
+    cell = calls.Cell(case, TINY.entrants[0], systems()["rlsa"], list(many))
+    batches = calls.batches(cell, Options(device="cuda"))
+    assert [[one.size for one in together] for together in batches] == [[5, 5, 5], [6]]
+    together = batches[0]
+    assert calls.budget(cell, together, Options(device="cuda")).seconds == 180
+    assert [len(alone) for alone in calls.batches(cell, Options(device="cpu"))] == [1] * 4
     pooled = replace(cell, case=replace(case, stretch=False))
-    assert runner._budget(pooled, together, Options()).seconds == 540
+    assert calls.budget(pooled, together, Options()).seconds == 540
+
+
+def test_instances_that_share_their_time_share_ten_minutes_at_most():
+    graphs = generate("coloring", 130, vertices=6, colors=3)
+    case = Case("colours", "coloring-5-50", "solved", seconds=10)
+    cell = calls.Cell(case, TINY.entrants[0], systems()["gibbs"], graphs)
+    on_gpu = Options(device="cuda")
+    assert [len(together) for together in calls.batches(cell, on_gpu)] == [60, 60, 10]
+    for changed, expected in (({"seconds": 0.05}, [130]), ({"seconds": 700}, [1] * 130), ({"steps": 5}, [130])):
+        other = replace(cell, case=replace(case, **changed))
+        assert [len(together) for together in calls.batches(other, on_gpu)] == expected
 
 
 # -- the command --------------------------------------------------------------------------------------------------
@@ -237,14 +248,21 @@ def test_every_suite_runs_small(tmp_path, capsys):
 
 
 def test_who_stops_it_is_told_how_to_go_on(tmp_path, counting, capsys):
+    command = ["bench", "mis", "--systems", "counting", "--cases", "RB-small", "--limit", "2", "--device", "cpu"]
     counting.stop_after = 0
-    command = ["bench", "mis", "--systems", "counting", "--cases", "RB-small", "--limit", "1", "--device", "cpu"]
+    assert run([*command, "--out", str(tmp_path)]) == 130
+    began, stopped = capsys.readouterr().err.splitlines()
+    assert began == "mis, RB-small, counting: 0 of 2, at most about 00:00:20 left"
+    assert stopped == "stopped before a first answer; nothing was kept"
+    assert list(tmp_path.iterdir()) == []
+    counting.stop_after = 1
     assert run([*command, "--out", str(tmp_path)]) == 130
     expected = f"stopped; what was finished is in {tmp_path}, and the same command goes on from there"
-    assert capsys.readouterr().err.splitlines() == [expected]
+    assert capsys.readouterr().err.splitlines()[-1] == expected
+    assert len(read_records(tmp_path / "records.jsonl")) == 1
 
 
-def test_sigterm_is_told_the_same(tmp_path):
+def test_sigterm_stops_it_as_well(tmp_path):
     program = """if True:
         import os, signal, time
         from blogdit.bench import runner
@@ -262,8 +280,71 @@ def test_sigterm_is_told_the_same(tmp_path):
         [sys.executable, "-c", program, *command, "--out", str(tmp_path)], capture_output=True, text=True
     )
     assert done.returncode == 143
-    expected = f"stopped; what was finished is in {tmp_path}, and the same command goes on from there"
-    assert done.stderr.splitlines() == [expected]
+    assert done.stderr.splitlines() == ["stopped before a first answer; nothing was kept"]
+
+
+class Failing(Counting):
+    """Cannot do the second instance."""
+
+    name = "failing"
+
+    def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result:
+        if instance.name == "mis-1":
+            raise ZeroDivisionError("nothing to divide by")
+        return super().solve(instance, budget, seed)
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_system_that_fails_stops_nobody_else(tmp_path, monkeypatch, capsys, jobs):
+    monkeypatch.setitem(systems(), "failing", Failing())
+    command = ["bench", "mis", "--systems", "failing,greedy", "--cases", "RB-small", "--limit", "3", "--jobs", jobs]
+    for _ in range(2):  # the second time it asks again what has no answer
+        assert run([*command, "--device", "cpu", "--workers", "1", "--out", str(tmp_path)]) == 2
+        shown = capsys.readouterr().err
+        assert "mis, RB-small, failing, mis-1: Traceback" in shown
+        assert "ZeroDivisionError: nothing to divide by" in shown
+        assert shown.splitlines()[-1] == (
+            "blogdit: mis: no answer to 1 instances from failing (errors above); the same command asks again"
+        )
+        records = read_records(tmp_path / "records.jsonl")
+        assert sorted((record["system"], record["instance"]) for record in records) == [
+            *(("failing", name) for name in ("mis-0", "mis-2")),
+            *(("greedy", name) for name in ("mis-0", "mis-1", "mis-2")),
+        ]
+
+
+def test_a_table_keeps_the_cases_of_earlier_runs(tmp_path):
+    command = ["bench", "mis", "--systems", "greedy", "--limit", "1", "--device", "cpu", "--out", str(tmp_path)]
+    for case in ("RB-large", "RB-small"):
+        assert run([*command, "--cases", case]) == 0
+    header = (tmp_path / "table.md").read_text().splitlines()[2]
+    assert header.startswith("| system | RB-small ↑ | RB-large ↑ |")
+
+
+def test_quick_leaves_out_suites_that_have_nothing_of_what_was_asked(tmp_path, capsys):
+    command = ["bench", "quick", "--limit", "1", "--device", "cpu", "--out", str(tmp_path)]
+    assert run([*command, "--systems", "greedy", "--cases", "RB-small"]) == 0
+    suites = ("mis", "ablations", "block-rates", "cost")
+    assert capsys.readouterr().out.splitlines() == [str(tmp_path / name / "table.md") for name in suites]
+    assert {path.name for path in tmp_path.iterdir()} == set(suites)
+    assert run([*command, "--systems", "greedy", "--cases", "RB-small,RB-tiny"]) == 2
+    assert "sudoku has no case 'RB-tiny'; expected some of" in capsys.readouterr().err
+    assert run([*command, "--systems", "greedy", "--cases", "31-42 givens"]) == 2
+    shown = capsys.readouterr().err.splitlines()
+    assert "sudoku: greedy does not solve sudoku; left out: greedy on 31-42 givens" in shown
+    assert shown[-1].startswith("blogdit: no path of 'greedy' can be shown")
+
+
+def test_a_path_is_made_of_steps(tmp_path, capsys):
+    command = ["bench", "quick", "--cases", "31-42 givens", "--device", "cpu", "--limit", "1"]
+    command += ["--systems", "blogdit", "--seconds", "0.1", "--out", str(tmp_path)]
+    assert run(command) == 0
+    shown = read_records(tmp_path / "trajectory" / "records.jsonl")
+    assert {record["budget_steps"] for record in shown} == {200}
+    assert "200 steps each" in (tmp_path / "trajectory" / "table.md").read_text()
+    with pytest.raises(InputError, match="no path of 'greedy' can be shown"):
+        run_suite(SUITES["trajectory"], tmp_path / "new", Options(systems=("greedy",), quick=True), {}, silent)
+    assert not (tmp_path / "new").exists()
 
 
 def test_systems_that_cannot_run_are_an_error(tmp_path, capsys):
@@ -279,10 +360,14 @@ def test_the_command_refuses_what_it_does_not_know(tmp_path, capsys, monkeypatch
     assert run(["bench", "nothing", "--out", str(tmp_path)]) == 2
     assert run(["bench", "mis", "--cases", "RB-tiny", "--out", str(tmp_path)]) == 2
     assert run(["bench", "sudoku", "--out", str(tmp_path)]) == 2
+    assert run(["bench", "mis", "--cases", "", "--out", str(tmp_path)]) == 2
+    assert run(["bench", "mis", "--data", str(tmp_path / "nowhere"), "--out", str(tmp_path)]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("blogdit: unknown suite 'nothing'; expected quick or one of sudoku")
     assert lines[1] == "blogdit: mis has no case 'RB-tiny'; expected some of RB-small, RB-large"
     assert lines[2].startswith("blogdit: sudoku/satnet-test.csv.xz is needed")
+    assert lines[3] == "blogdit: expected --cases a,b,c, got none"
+    assert lines[4] == f"blogdit: {tmp_path / 'nowhere'}: no such folder"
 
 
 def test_weights_are_told_apart_by_content_and_must_fit(tmp_path):

@@ -14,13 +14,10 @@ from bench_cases import BY_HAND, TINY, record
 from blogdit import datasets
 from blogdit.bench import own, report
 from blogdit.bench.measures import Records, steps_per_second, timed, with_raw
-from blogdit.bench.records import COLUMNS, RecordFile, device_name, read_records
 from blogdit.bench.report import fill
 from blogdit.bench.statistics import Mean, mean, worth
 from blogdit.bench.suites import SUITES
 from blogdit.bench.tables import budgets, footer, published, table, write_report
-from blogdit.errors import InputError
-from blogdit.runtime import commit
 
 # -- numbers ------------------------------------------------------------------------------------------------------
 
@@ -44,57 +41,6 @@ def test_what_an_answer_is_worth():
     assert worth(record("c", "s", "i", 18, valid=False), "objective") == 0
     assert worth(record("c", "s", "i", 18, valid=False), "gap") == 20
     assert worth(record("c", "s", "i", None), "solved") == 100
-
-
-# -- records ------------------------------------------------------------------------------------------------------
-
-
-def test_records_survive_a_kill_in_the_middle_of_a_line(tmp_path):
-    file = RecordFile(tmp_path, {"seed": 0})
-    file.append(BY_HAND[:2])
-    with open(file.path, "a") as stream:
-        stream.write('{"suite": "ti')
-    again = RecordFile(tmp_path, {"seed": 0})
-    assert again.records == BY_HAND[:2]
-    again.append(BY_HAND[2:3])
-    assert read_records(again.path) == BY_HAND[:3]
-    again.write_csv()
-    rows = (tmp_path / "records.csv").read_text().splitlines()
-    assert len(rows) == 4
-    assert rows[0].split(",") == [name for name in COLUMNS if name in BY_HAND[0]]
-
-
-def test_records_of_other_settings_are_refused(tmp_path):
-    RecordFile(tmp_path, {"seed": 0, "limit": 3}).append(BY_HAND[:1])
-    with pytest.raises(InputError, match=r"holds records with another seed \(0, not 1\); expected the same"):
-        RecordFile(tmp_path, {"seed": 1, "limit": 3})
-    (tmp_path / "records.jsonl").write_text("{}\nnonsense\n{}\n")
-    with pytest.raises(InputError, match=r"records.jsonl:2: not a record"):
-        RecordFile(tmp_path, {"seed": 0, "limit": 3})
-
-
-def test_a_folder_is_made_when_there_is_something_to_keep(tmp_path):
-    file = RecordFile(tmp_path / "new", {"seed": 0})
-    file.write_csv()
-    assert not (tmp_path / "new").exists()
-    file.append(BY_HAND[:1])
-    assert (tmp_path / "new" / "settings.json").exists()
-
-
-def test_files_of_others_are_not_overwritten(tmp_path):
-    (tmp_path / "table.md").write_text("mine")
-    with pytest.raises(InputError, match=r"holds a table.md but no records; expected another --out"):
-        RecordFile(tmp_path, {"seed": 0})
-    with pytest.raises(InputError, match="is a file; expected a folder"):
-        RecordFile(tmp_path / "table.md", {"seed": 0})
-
-
-def test_machine_and_commit_are_named(monkeypatch):
-    monkeypatch.setenv("BLOGDIT_COMMIT", "0123456789ab")
-    assert commit() == "0123456789ab"
-    monkeypatch.delenv("BLOGDIT_COMMIT")
-    assert re.fullmatch(r"[0-9a-f]{12}\+?|v[\d.]+", commit())
-    assert device_name("cpu").startswith("CPU ")
 
 
 # -- tables -------------------------------------------------------------------------------------------------------

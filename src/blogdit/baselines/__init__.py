@@ -14,9 +14,11 @@ __all__ = ["Budget", "System", "system", "systems"]
 @cache
 def systems() -> dict[str, System]:
     """Every system by name."""
-    found = {}
+    found: dict[str, System] = {}
     for module in pkgutil.iter_modules(__path__):
         for one in getattr(importlib.import_module(f"{__name__}.{module.name}"), "SYSTEMS", ()):
+            if one.name in found:
+                raise ValueError(f"{module.name}.py: a second system is called {one.name!r}; expected another name")
             found[one.name] = one
     return found
 

@@ -1,4 +1,4 @@
-"""How a suite is run, and whom it tells how far it is."""
+"""How a suite is run, whether there is anything to run, and whom it tells how far it is."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from blogdit.bench.suites import Case
+from blogdit.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,10 @@ class Options:
             case = replace(case, seconds=self.seconds or case.seconds, steps=self.steps)
         counts = [n for n in (case.count, self.limit) if n is not None]
         return replace(case, count=min(counts, default=None))
+
+
+class NothingToRun(InputError):
+    """What was asked for leaves nothing of a suite; of several suites the others may have something."""
 
 
 class Progress(Protocol):

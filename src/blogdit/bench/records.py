@@ -9,7 +9,10 @@ import csv
 import gzip
 import json
 import os
+import sys
+import zlib
 from collections.abc import Iterable, Mapping
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -24,25 +27,29 @@ COLUMNS = (
     *("seconds", "steps", "seed", "call_seconds", "batch"),
     *("budget_seconds", "budget_steps", "searches", "device", "workers", "jobs", "commit", "model", "weights"),
 )
+NEEDED = ("suite", "case", "system", "instance", "verdict", "seconds", "steps")
 
 
 class RecordFile:
-    """The records of one suite in a folder. Opening it again goes on with what is there, if the settings are equal."""
+    """The records of one suite in a folder. Opening it again goes on with what is there, if the settings are equal.
+
+    `with file:` claims the folder: nobody else may append until it is left.
+    """
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]):
         self.folder, self.path, self.settings = folder, folder / RECORDS, dict(settings)
+        self.file: FileIO | None = None
+        self.is_new = False  # the folder
         if folder.exists() and not folder.is_dir():
             raise InputError("is a file; expected a folder", folder)
-        stored = folder / SETTINGS
         if not self.path.exists():
             for name in (TABLE, FIGURE, SHEET):
                 if (folder / name).exists():
                     raise InputError(f"holds a {name} but no records; expected another --out", folder)
-        elif stored.exists():
-            self._compare(json.loads(stored.read_text()))
         self.records = read_records(self.path) if self.path.exists() else []
-        if self.path.exists():  # what a kill left of a last line goes
-            self.path.write_text("".join(json.dumps(record) + "\n" for record in self.records))
+        if self.records:
+            self._compare(_read_settings(folder))
+            self._check()
 
     def _compare(self, before: Mapping[str, Any]) -> None:
         asked = json.loads(json.dumps(self.settings))
@@ -53,22 +60,64 @@ class RecordFile:
                 self.folder,
             )
 
-    def _begin(self) -> None:
-        """Make the folder, once there is something to keep."""
+    def _check(self) -> None:
+        seen = set()
+        for line, record in enumerate(self.records, 1):
+            if record["suite"] != self.settings["suite"]:
+                raise InputError(
+                    f"a record of {record['suite']}; expected {self.settings['suite']}, or another --out",
+                    self.path,
+                    line,
+                )
+            place = (record["case"], record["system"], record["instance"], record.get("run"))
+            if place in seen and "run" in record:  # points of a path have none
+                raise InputError(
+                    f"a second record of {record['system']} on {record['instance']}; expected one", self.path, line
+                )
+            seen.add(place)
+
+    def __enter__(self) -> RecordFile:
+        self.is_new = not self.folder.exists()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            (self.folder / SETTINGS).write_text(json.dumps(self.settings, indent=1))
+            self.file = open(self.path, "ab", buffering=0)
+            _claim(self.file, self.folder)
+            if not self.records:
+                (self.folder / SETTINGS).write_text(json.dumps(self.settings, indent=1))
+            self._end_last_line()
         except OSError as error:
-            raise InputError(f"cannot be made a folder: {error.strerror or error}", self.folder) from None
+            raise InputError(f"cannot be written: {error.strerror or error}", self.folder) from None
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        assert self.file is not None
+        if not self.records:  # nothing is left of a run that found nothing
+            self.path.unlink()
+            (self.folder / SETTINGS).unlink()
+            if self.is_new:
+                self.folder.rmdir()
+        self.file.close()
+
+    def _end_last_line(self) -> None:
+        """What a kill left of a last line goes; a whole record that lacks the end of its line gets it."""
+        assert self.file is not None
+        text = self.path.read_bytes()
+        if text and not text.endswith(b"\n"):
+            if text.count(b"\n") < len(self.records):
+                self.file.write(b"\n")
+            else:
+                self.file.truncate(text.rfind(b"\n") + 1)
 
     def append(self, records: Iterable[Record]) -> None:
+        assert self.file is not None, "append within `with file:`"
         new = list(records)
-        if not (self.folder / SETTINGS).exists():
-            self._begin()
-        with open(self.path, "a") as file:
-            file.write("".join(json.dumps(record) + "\n" for record in new))
-            file.flush()
-            os.fsync(file.fileno())
+        text = "".join(json.dumps(record) + "\n" for record in new).encode()
+        try:
+            while text:
+                text = text[self.file.write(text) :]
+            os.fsync(self.file.fileno())
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror or error}", self.path) from None
         self.records += new
 
     def write_csv(self) -> None:
@@ -82,16 +131,53 @@ class RecordFile:
             writer.writerows(self.records)
 
 
+def _claim(file: FileIO, folder: Path) -> None:
+    """Two runs in one folder would do everything twice. The claim ends with the file, or with the process."""
+    if sys.platform == "win32":
+        return
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise InputError("another run is writing here; expected another --out, or to wait for it", folder) from None
+    except OSError:
+        pass  # a file system without locks
+
+
+def _read_settings(folder: Path) -> dict[str, Any]:
+    path = folder / SETTINGS
+    if not path.exists():
+        raise InputError(f"holds records but no {SETTINGS}; expected both, or another --out", folder)
+    try:
+        found = json.loads(path.read_text())
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise InputError("not the settings of a run; expected a JSON object", path)
+    return found
+
+
 def read_records(path: Path) -> list[Record]:
     """All complete records; an unfinished last line (of a run that was killed) is left out."""
+    try:
+        content = path.read_bytes()
+        lines = (gzip.decompress(content) if path.suffix == ".gz" else content).decode().splitlines(True)
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read: {error}", path) from None
     records: list[Record] = []
-    lines = (gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text()).splitlines(True)
     for number, line in enumerate(lines, 1):
         try:
-            records.append(json.loads(line))
+            record = json.loads(line)
         except json.JSONDecodeError:
-            if number < len(lines) or line.endswith("\n"):
-                raise InputError("not a record; expected a JSON object", path, number) from None
+            if number == len(lines) and not line.endswith("\n"):
+                break
+            record = None
+        missing = [name for name in NEEDED if not isinstance(record, dict) or name not in record]
+        if missing:
+            raise InputError(f"not a record; expected a JSON object with {', '.join(missing)}", path, number)
+        records.append(record)
     return records
 
 

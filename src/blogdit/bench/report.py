@@ -19,6 +19,7 @@ from pathlib import Path
 from blogdit.bench.records import FIGURE, TABLE, Record, read_records
 from blogdit.bench.suites import SUITES, Suite
 from blogdit.bench.tables import write_report
+from blogdit.errors import InputError
 
 
 def fill(results: Path, document: Path) -> list[str]:
@@ -28,9 +29,12 @@ def fill(results: Path, document: Path) -> list[str]:
         files = sorted([*(results / name).glob("*.jsonl"), *(results / name).glob("*.jsonl.gz")])
         if not files:
             continue
+        suite = name.partition("/")[0]
+        if suite not in SUITES:
+            raise InputError(f"a table of {suite!r}; expected one of {', '.join(SUITES)}", document)
         records = [record for file in files for record in read_records(file)]
         with tempfile.TemporaryDirectory() as folder:
-            _report(SUITES[name.partition("/")[0]], records, Path(folder))
+            _report(SUITES[suite], records, Path(folder))
             body = re.sub(r"\A## .*\n\n", "", (Path(folder) / TABLE).read_text())  # the document has its own headings
             if (Path(folder) / FIGURE).exists():
                 figures, image = document.parent / "figures", f"{name.replace('/', '-')}.png"
@@ -64,7 +68,11 @@ def main(arguments: list[str]) -> int:
         if not there:
             print(f"blogdit: {path}: no such {kind}", file=sys.stderr)
             return 2
-    print("\n".join(fill(results, document)) or "no records found")
+    try:
+        print("\n".join(fill(results, document)) or "no records found")
+    except InputError as error:
+        print(f"blogdit: {error}", file=sys.stderr)
+        return 2
     return 0
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from blogdit import datasets
-from blogdit.baselines import Budget, System
-from blogdit.bench.options import Options, Tell
+from blogdit.baselines import System
+from blogdit.bench import calls
+from blogdit.bench.calls import Call, Cell
+from blogdit.bench.options import NothingToRun, Options, Tell
 from blogdit.bench.own import Blogdit, Models, fingerprint, make, own_names
 from blogdit.bench.records import TABLE, Record, RecordFile, device_name
 from blogdit.bench.suites import SUITES, Case, Entrant, Suite
@@ -22,37 +21,7 @@ from blogdit.processes import Processes
 from blogdit.result import Result
 from blogdit.runtime import commit, resolve_device
 
-TOGETHER = {"cpu": 16, "cuda": 4096}  # instances of one call to a system that solves them at the same time
 FREE = ("data", "systems", "cases", "limit", "jobs")  # options that a run may go on with others of
-LARGE = 500  # variables: of such instances a GPU gets 128 a call, so that an interrupted run loses minutes at most
-
-
-@dataclass
-class Cell:
-    """One entrant on one case: what is left to do."""
-
-    case: Case
-    entrant: Entrant
-    system: System
-    waiting: list[Instance]
-    jobs: int = 1  # calls at the same time
-    seconds: float = 0.0  # of all calls so far
-    done: int = 0
-
-    def expected(self) -> float:
-        """Seconds for what is left: as measured, or else at most what the budget allows."""
-        each = self.seconds / self.done if self.done else self.case.seconds
-        return each * (len(self.waiting) - self.done) / self.jobs
-
-
-@dataclass
-class Call:
-    """Instances that a system solved together."""
-
-    together: list[Instance]
-    budget: Budget
-    results: list[list[Result]]  # of each instance its runs
-    seconds: float
 
 
 @dataclass
@@ -62,6 +31,7 @@ class Work:
     cells: list[Cell]
     total: int
     done: int = 0
+    failed: list[str] = field(default_factory=list)  # names of entrants, one for each instance
 
     def time_left(self) -> float:
         return sum(cell.expected() for cell in self.cells)
@@ -77,45 +47,91 @@ def find_suite(name: str) -> Suite:
 def run_suite(suite: Suite, out: Path, options: Options, models: Models, tell: Tell) -> list[Record]:
     """Go on with a suite until it is complete; returns all its records."""
     options = replace(options, device=str(resolve_device(options.device)))
-    cases = _cases(suite, options)
     if options.quick:
-        suite = replace(suite, runs=min(suite.runs, 4), published=False)
+        suite = replace(suite, cases=suite.quick, runs=min(suite.runs, 4), published=False)
+    cases = _cases(suite, options)
     entrants = _entrants(suite, options, models)
     file = RecordFile(out, _settings(suite, options, models))
-    if suite.table == "trajectory":
-        from blogdit.bench.trajectory import collect
-
-        collect(suite, cases[0], entrants, file, options, models, tell)
-        _report(suite, cases, entrants, file)
-    else:
-        work = plan(suite, cases, entrants, file.records, options, models, tell)
-        if not work.cells:
-            raise InputError(f"none of these systems can run on {suite.name} here; nothing was done")
-        try:
-            for records in perform(suite, work, options, tell):
-                file.append(records)
-        finally:  # also of a run that was stopped
-            if file.records:
-                _report(suite, cases, entrants, file)
+    run = _paths if suite.table == "trajectory" else _systems
+    run(suite, cases, entrants, file, options, models, tell)
     number = len(file.records)
     tell(f"{suite.name}: {number} record{'s' * (number != 1)}, see {out / TABLE}", None)
     return file.records
 
 
-def _report(suite: Suite, cases: Sequence[Case], entrants: Sequence[Entrant], file: RecordFile) -> None:
+def _systems(
+    suite: Suite,
+    cases: Sequence[Case],
+    entrants: Sequence[Entrant],
+    file: RecordFile,
+    options: Options,
+    models: Models,
+    tell: Tell,
+) -> None:
+    work = plan(suite, cases, entrants, file.records, options, models, tell)
+    if not work.cells:
+        raise NothingToRun(f"none of these systems can run on {suite.name} here; nothing was done")
+    with file:
+        try:
+            for records in perform(suite, work, options, tell):
+                file.append(records)
+        finally:  # also of a run that was stopped
+            _report(suite, entrants, file, options)
+    if work.failed:
+        names = ", ".join(dict.fromkeys(work.failed))
+        raise InputError(
+            f"{suite.name}: no answer to {len(work.failed)} instances from {names} (errors above); the same command "
+            "asks again"
+        )
+
+
+def _paths(
+    suite: Suite,
+    cases: Sequence[Case],
+    entrants: Sequence[Entrant],
+    file: RecordFile,
+    options: Options,
+    models: Models,
+    tell: Tell,
+) -> None:
+    from blogdit.bench.trajectory import check, collect
+
+    check(entrants, models)
+    protocol = next(case for case in suite.cases if case.name == cases[0].name)
+    case = replace(cases[0], steps=cases[0].steps or protocol.steps)  # a path is made of steps, also where others have
+    with file:  # seconds
+        collect(suite, case, entrants, file, options, models, tell)
+        _report(suite, entrants, file, options)
+
+
+def _report(suite: Suite, entrants: Sequence[Entrant], file: RecordFile, options: Options) -> None:
+    """Of all cases that the records have, also those of earlier runs."""
     from blogdit.bench.tables import write_report
 
-    file.write_csv()
-    write_report(replace(suite, cases=tuple(cases)), entrants, file.records, file.folder)
+    if file.records:
+        there = {record["case"] for record in file.records}
+        cases = tuple(options.case(case) for case in suite.cases if case.name in there)
+        try:
+            file.write_csv()
+            write_report(replace(suite, cases=cases), entrants, file.records, file.folder)
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror or error}", file.folder) from None
 
 
 def _cases(suite: Suite, options: Options) -> list[Case]:
-    offered = suite.quick if options.quick else suite.cases
-    names = [case.name for case in offered]
-    unknown = [name for name in options.cases or () if name not in names]
-    if unknown:
-        raise InputError(f"{suite.name} has no case {unknown[0]!r}; expected some of {', '.join(names)}")
-    return [options.case(case) for case in offered if options.cases is None or case.name in options.cases]
+    names, wanted = [case.name for case in suite.cases], options.cases
+    if wanted is not None:
+        if not wanted:
+            raise InputError("expected --cases a,b,c, got none")
+        elsewhere = {case.name for other in SUITES.values() for case in other.quick} if options.quick else set()
+        unknown = [name for name in wanted if name not in names and name not in elsewhere]
+        if unknown:
+            known = [*names, *sorted(elsewhere - set(names))]
+            raise InputError(f"{suite.name} has no case {unknown[0]!r}; expected some of {', '.join(known)}")
+    chosen = [case for case in suite.cases if wanted is None or case.name in wanted]
+    if not chosen:
+        raise NothingToRun(f"{suite.name} has none of these cases; it has {', '.join(names)}")
+    return [options.case(case) for case in chosen]
 
 
 def _settings(suite: Suite, options: Options, models: Models) -> dict[str, Any]:
@@ -192,8 +208,16 @@ def perform(suite: Suite, work: Work, options: Options, tell: Tell) -> Iterator[
     with Processes() as processes:
         for cell in work.cells:
             best_known = datasets.best_known(cell.case.split, options.data)
-            for call in _calls(cell, suite.runs, options, processes, tell):
+            place = f"{suite.name}, {cell.case.name}, {cell.entrant.label}"
+            if cell.waiting:
+                tell(place, work)
+            for call in calls.perform(cell, suite.runs, options, processes, tell):
                 number = len(call.together)
+                cell.done += number
+                if call.error is not None:
+                    work.failed += [cell.entrant.label] * number
+                    tell(f"{place}, {_names(call)}: {call.error}", None)
+                    continue
                 shared = {
                     **{"suite": suite.name, "case": cell.case.name, "system": cell.entrant.label},
                     **{"call_seconds": round(call.seconds, 6), "seconds": round(call.seconds / number, 6)},
@@ -201,7 +225,6 @@ def perform(suite: Suite, work: Work, options: Options, tell: Tell) -> Iterator[
                     **{"device": devices[cell.system.batched], "searches": cell.system.searches, **facts},
                     "weights": cell.system.provenance(call.together[0]),
                 }
-                cell.done += number
                 cell.seconds += call.seconds
                 work.done += number
                 yield [
@@ -209,74 +232,12 @@ def perform(suite: Suite, work: Work, options: Options, tell: Tell) -> Iterator[
                     for runs in call.results
                     for run, result in enumerate(runs)
                 ]
-                tell(f"{suite.name}, {cell.case.name}, {cell.entrant.label}", work)
+                tell(place, work)
 
 
-def _calls(cell: Cell, runs: int, options: Options, processes: Processes, tell: Tell) -> Iterator[Call]:
-    """One call after the other, or several at a time, as they end. Who is stopped has those that have begun, too."""
-    orders = [
-        (cell.system, together, _budget(cell, together, options), options.seed, runs)
-        for together in _batches(cell, options)
-    ]
-    if cell.jobs == 1:
-        yield from (_call(*order) for order in orders)
-        return
-    pool = ThreadPoolExecutor(cell.jobs)  # a thread waits for a process: calls must not share Python's lock
-    calls = [pool.submit(partial(processes.call, _call, *order)) for order in orders]
-    try:
-        for ended in as_completed(tuple(calls)):
-            calls.remove(ended)
-            yield ended.result()
-    except KeyboardInterrupt:
-        begun = [one for one in calls if not one.cancel()]
-        tell(f"{cell.entrant.label}: waiting for calls that have begun", None)
-        yield from (one.result() for one in as_completed(begun))
-        raise
-    finally:
-        if not all(one.done() for one in calls):  # nobody waits for them any more
-            processes.close()
-        pool.shutdown(cancel_futures=True)
-
-
-def _batches(cell: Cell, options: Options) -> list[list[Instance]]:
-    """Which instances share a call: as many as may; in a stretch, those of one size."""
-    waiting, on_cpu = cell.waiting, options.device == "cpu"
-    if not cell.system.batched:
-        return _parts(waiting, 1)
-    if cell.case.stretch and cell.case.steps is None:
-        sizes = dict.fromkeys(instance.size for instance in waiting)
-        return _parts(waiting, 1) if on_cpu else [[one for one in waiting if one.size == size] for size in sizes]
-    ordered = sorted(waiting, key=lambda instance: instance.size)  # those of one shape make a batch
-    if on_cpu:
-        return _parts(ordered, TOGETHER["cpu"])
-    small, large = ([one for one in ordered if (one.size > LARGE) == is_large] for is_large in (False, True))
-    return _parts(small, TOGETHER["cuda"]) + _parts(large, TOGETHER["cuda"] // 32)
-
-
-def _parts(instances: Sequence[Instance], size: int) -> list[list[Instance]]:
-    return [list(instances[start : start + size]) for start in range(0, len(instances), size)]
-
-
-def _budget(cell: Cell, together: Sequence[Instance], options: Options) -> Budget:
-    case, counts = cell.case, cell.system.counts
-    shared = Budget(device=options.device, workers=options.workers, chains=case.chains)
-    if case.steps is not None and counts != "seconds":
-        own = counts == "own steps" and options.steps is None and not options.quick
-        return replace(shared, steps=None if own else case.steps)
-    return replace(shared, seconds=case.seconds * (len(together) if cell.system.batched and not case.stretch else 1))
-
-
-def _call(system: System, together: list[Instance], budget: Budget, seed: int, runs: int) -> Call:
-    system.warm_up(together, budget)
-    began = time.monotonic()
-    results = _solve(system, together, budget, seed, runs)
-    return Call(together, budget, results, time.monotonic() - began)
-
-
-def _solve(system: System, together: Sequence[Instance], budget: Budget, seed: int, runs: int) -> list[list[Result]]:
-    if runs > 1:
-        return system.solve_runs(together, budget, seed, runs)
-    return [[result] for result in system.solve_many(together, budget, seed)]
+def _names(call: Call) -> str:
+    first, *others = (instance.name for instance in call.together)
+    return f"{first} and {len(others)} more" if others else first
 
 
 def _result(result: Result) -> Record:

@@ -260,7 +260,8 @@ def footer(suite: Suite, records: Sequence[Record]) -> str:
     if weights and suite.table != "trajectory":
         lines.append(f"- Weights: {', '.join(weights)}.")
     lines += _without_steps(suite, records)
-    lines += [f"- {suite.notes}"] if suite.notes else []
+    notes = (suite.notes, suite.published_notes if suite.published else "")
+    lines += [f"- {note}" for note in notes if note]
     return "\n".join(lines) + "\n"
 
 

@@ -21,8 +21,8 @@ from blogdit.baselines import Budget, system
 from blogdit.baselines.base import Clock
 from blogdit.baselines.qubo import qubo
 from blogdit.baselines.rlsa import anneal, settings_for
-from blogdit.bench.options import Options, Tell
-from blogdit.bench.own import VARIANTS, Blogdit, Models, make
+from blogdit.bench.options import NothingToRun, Options, Tell
+from blogdit.bench.own import Blogdit, Models, make
 from blogdit.bench.records import Record, RecordFile, device_name
 from blogdit.bench.suites import Case, Entrant, Suite
 from blogdit.constraints import IntArray
@@ -72,6 +72,14 @@ def background(instance: Instance, solution: IntArray, rng: np.random.Generator)
     return np.where(replaced & ~instance.is_given, digits, solution)
 
 
+def check(entrants: Sequence[Entrant], models: Models) -> None:
+    for entrant in entrants:
+        if entrant.system != "rlsa" and not isinstance(make(entrant.system, models), Blogdit):
+            raise NothingToRun(
+                f"no path of {entrant.system!r} can be shown; expected rlsa, blogdit or a variant"
+            )
+
+
 def collect(
     suite: Suite,
     case: Case,
@@ -95,7 +103,7 @@ def collect(
 
     plane = Plane.fit(flat(cloud))
     facts = {"suite": suite.name, "case": case.name, "instance": instance.name, "seed": options.seed}
-    facts |= {"device": device_name(options.device), "commit": commit()}
+    facts |= {"device": device_name(options.device), "commit": commit(), "budget_steps": case.steps}
 
     def point(kind: str, label: str, steps: int, state: Floats, values: IntArray, seconds: float | None) -> Record:
         x, y = plane.place(state)
@@ -118,12 +126,10 @@ def collect(
             work.done = number
             tell(f"{suite.name}, steps of {label}", work)
 
-        if entrant.system in VARIANTS:
-            states = blogdit_path(entrant.system, instance, case, options, models, stepped)
-        elif entrant.system == "rlsa":
+        if entrant.system == "rlsa":
             states = rlsa_path(instance, case, options, stepped)
         else:
-            raise InputError(f"no path of {entrant.system!r} can be shown; expected variants of blogdit, and rlsa")
+            states = blogdit_path(entrant.system, instance, case, options, models, stepped)
         seconds = round(time.monotonic() - work.began, 6)
         kept = range(0, len(states), -(-len(states) // MOST_POINTS))
         chosen = [*kept, *([len(states) - 1] if len(states) - 1 not in kept else [])]

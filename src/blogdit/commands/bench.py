@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from blogdit.bench.records import RECORDS, TABLE
 from blogdit.bench.suites import SUITES
 from blogdit.commands.options import Device, Seed
 from blogdit.errors import InputError
 
 if TYPE_CHECKING:
-    from blogdit.bench.options import Progress
+    from blogdit.bench.options import Options, Progress
+    from blogdit.bench.own import Models
+    from blogdit.bench.suites import Suite
 
 EVERY = 5.0  # seconds between two lines of progress
 
@@ -39,8 +42,9 @@ def bench(
 ) -> None:
     """Compare systems on a benchmark: records, a Markdown table and a figure.
 
-    `quick` runs all suites small, on generated instances, each in a folder of its own. --out receives records.jsonl
-    and records.csv (a row for each instance and system), table.md and figure.png, both made from the records alone.
+    `quick` runs all suites small, on generated instances, each in a folder of its own (five minutes on two cores).
+    --out receives records.jsonl and records.csv (a row for each instance and system), table.md and figure.png, both
+    made from the records alone.
 
     \b
     Examples:
@@ -51,11 +55,13 @@ def bench(
     """
     from blogdit.bench.options import Options
     from blogdit.bench.own import named_models
-    from blogdit.bench.runner import find_suite, run_suite
+    from blogdit.bench.runner import find_suite
     from blogdit.generation import cores
 
     if seconds is not None and not math.isfinite(seconds):
         raise InputError(f"expected --seconds as a number, got {seconds}")
+    if data is not None and not data.is_dir():
+        raise InputError("no such folder", data)
     options = Options(
         data=data,
         systems=_names(systems),
@@ -72,12 +78,32 @@ def bench(
     models, tell = named_models(model), Told()
     chosen = {out / one.name: one for one in SUITES.values()} if suite == "quick" else {out: find_suite(suite)}
     try:
-        for folder, one in chosen.items():
-            run_suite(one, folder, options, models, tell)
-            print(folder / "table.md")
+        _run(chosen, options, models, tell)
     except KeyboardInterrupt:
-        tell(f"stopped; what was finished is in {out}, and the same command goes on from there", None)
+        if any((folder / RECORDS).exists() for folder in chosen):
+            tell(f"stopped; what was finished is in {out}, and the same command goes on from there", None)
+        else:
+            tell("stopped before a first answer; nothing was kept", None)
         raise
+
+
+def _run(chosen: dict[Path, Suite], options: Options, models: Models, tell: Told) -> None:
+    """One suite after the other. Several are told apart, and those that have none of the wanted rows are left out."""
+    from blogdit.bench.options import NothingToRun
+    from blogdit.bench.runner import run_suite
+
+    left_out = []
+    for number, (folder, suite) in enumerate(chosen.items(), 1):
+        if len(chosen) > 1:
+            tell(f"{suite.name} ({number} of {len(chosen)} suites)", None)
+        try:
+            run_suite(suite, folder, options, models, tell)
+        except NothingToRun as error:
+            left_out.append(error)
+            if len(left_out) == len(chosen):
+                raise
+        else:
+            print(folder / TABLE)
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:

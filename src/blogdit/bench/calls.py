@@ -1,0 +1,153 @@
+"""Calls to a system: which instances share one, what it may take, and several of them at the same time."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from blogdit.baselines import Budget, System
+from blogdit.bench.options import Options, Tell
+from blogdit.bench.suites import Case, Entrant
+from blogdit.csp import Instance
+from blogdit.errors import InputError
+from blogdit.processes import Processes
+from blogdit.result import Result
+
+TOGETHER = {"cpu": 16, "cuda": 4096}  # instances of one call to a system that solves them at the same time
+LARGE = 500  # variables: of such instances a GPU gets 128 a call, so that an interrupted run loses minutes at most
+LONGEST = 600.0  # seconds of a call whose instances share their time, for the same reason
+
+
+@dataclass
+class Cell:
+    """One entrant on one case: what is left to do."""
+
+    case: Case
+    entrant: Entrant
+    system: System
+    waiting: list[Instance]
+    jobs: int = 1  # calls at the same time
+    seconds: float = 0.0  # of all calls so far
+    done: int = 0
+
+    def expected(self) -> float:
+        """Seconds for what is left: as measured, or else at most what the budget allows."""
+        each = self.seconds / self.done if self.done else self.case.seconds
+        return each * (len(self.waiting) - self.done) / self.jobs
+
+
+class Order(NamedTuple):
+    """Instances that a system shall solve together."""
+
+    system: System
+    together: list[Instance]
+    budget: Budget
+    seed: int
+    runs: int
+
+
+@dataclass
+class Call:
+    """What became of an order."""
+
+    together: list[Instance]
+    budget: Budget
+    results: list[list[Result]]  # of each instance its runs
+    seconds: float
+    error: str | None = None  # why there are no results
+
+
+def perform(cell: Cell, runs: int, options: Options, processes: Processes, tell: Tell) -> Iterator[Call]:
+    """One call after the other, or several at a time, as they end. Who is stopped has those that have begun, too."""
+    orders = [
+        Order(cell.system, together, budget(cell, together, options), options.seed, runs)
+        for together in batches(cell, options)
+    ]
+    if cell.jobs == 1:
+        yield from map(attempt, orders)
+        return
+    pool = ThreadPoolExecutor(cell.jobs)  # a thread waits for a process: calls must not share Python's lock
+    calls = [pool.submit(_elsewhere, processes, order) for order in orders]
+    try:
+        for ended in as_completed(tuple(calls)):
+            calls.remove(ended)
+            yield ended.result()
+    except KeyboardInterrupt:
+        begun = [one for one in calls if not one.cancel()]
+        tell(f"{cell.entrant.label}: waiting for calls that have begun", None)
+        yield from (one.result() for one in as_completed(begun))
+        raise
+    finally:
+        if not all(one.done() for one in calls):  # nobody waits for them any more
+            processes.close()
+        pool.shutdown(cancel_futures=True)
+
+
+def batches(cell: Cell, options: Options) -> list[list[Instance]]:
+    """Which instances share a call: as many as may; in a stretch, those of one size."""
+    waiting, on_cpu = cell.waiting, options.device == "cpu"
+    if not cell.system.batched:
+        return _parts(waiting, 1)
+    if cell.case.stretch and cell.case.steps is None:
+        sizes = dict.fromkeys(instance.size for instance in waiting)
+        return _parts(waiting, 1) if on_cpu else [[one for one in waiting if one.size == size] for size in sizes]
+    ordered = sorted(waiting, key=lambda instance: instance.size)  # those of one shape make a batch
+    most = TOGETHER["cpu" if on_cpu else "cuda"]
+    if _counts_seconds(cell):
+        most = min(most, max(int(LONGEST / cell.case.seconds), 1))
+    if on_cpu:
+        return _parts(ordered, most)
+    small, large = ([one for one in ordered if (one.size > LARGE) == is_large] for is_large in (False, True))
+    return _parts(small, most) + _parts(large, min(most, TOGETHER["cuda"] // 32))
+
+
+def _parts(instances: Sequence[Instance], size: int) -> list[list[Instance]]:
+    return [list(instances[start : start + size]) for start in range(0, len(instances), size)]
+
+
+def _counts_seconds(cell: Cell) -> bool:
+    return cell.case.steps is None or cell.system.counts == "seconds"
+
+
+def budget(cell: Cell, together: Sequence[Instance], options: Options) -> Budget:
+    case, system = cell.case, cell.system
+    shared = Budget(device=options.device, workers=options.workers, chains=case.chains)
+    if not _counts_seconds(cell):
+        own = system.counts == "own steps" and options.steps is None and not options.quick
+        return replace(shared, steps=None if own else case.steps)
+    return replace(shared, seconds=case.seconds * (len(together) if system.batched and not case.stretch else 1))
+
+
+def attempt(order: Order) -> Call:
+    """What a system returns, or how it failed: that stops nobody else."""
+    try:
+        order.system.warm_up(order.together, order.budget)
+        began = time.monotonic()
+        results = _solve(order)
+        return Call(order.together, order.budget, results, time.monotonic() - began)
+    except InputError as error:
+        return _failed(order, str(error))
+    except Exception:
+        return _failed(order, traceback.format_exc().rstrip())
+
+
+def _elsewhere(processes: Processes, order: Order) -> Call:
+    try:
+        return processes.call(attempt, order)
+    except InputError as error:  # the process was killed, for its memory for example
+        return _failed(order, str(error))
+
+
+def _failed(order: Order, error: str) -> Call:
+    return Call(order.together, order.budget, [], 0.0, error)
+
+
+def _solve(order: Order) -> list[list[Result]]:
+    system, together, allowed, seed, runs = order
+    if runs > 1:
+        return system.solve_runs(together, allowed, seed, runs)
+    return [[result] for result in system.solve_many(together, allowed, seed)]
