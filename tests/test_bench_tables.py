@@ -14,6 +14,7 @@ from bench_cases import BY_HAND, TINY, record
 from blogdit import datasets
 from blogdit.bench import own, report
 from blogdit.bench.measures import Records, steps_per_second, timed, with_raw
+from blogdit.bench.records import COLUMNS
 from blogdit.bench.report import fill
 from blogdit.bench.statistics import Mean, mean, worth
 from blogdit.bench.suites import SUITES
@@ -276,8 +277,15 @@ def test_report_says_what_it_needs(tmp_path, capsys):
     assert capsys.readouterr().err.endswith("page.md: no such file\n")
 
 
-def test_the_page_of_results_has_a_place_for_every_suite_and_names_every_system():
-    text = (Path(__file__).parent.parent / "docs" / "results.md").read_text()
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def test_the_page_of_results_has_a_place_for_every_suite():
+    text = (DOCS / "results.md").read_text()
     assert re.findall(r"<!-- begin ([\w-]+) -->\n.*?<!-- end \1 -->", text, re.DOTALL) == list(SUITES)
-    for name in own.known():
+
+
+def test_the_page_of_benchmarks_names_every_suite_system_and_column():
+    text = (DOCS / "benchmarks.md").read_text()
+    for name in (*SUITES, *own.known(), *COLUMNS):
         assert f"`{name}`" in text

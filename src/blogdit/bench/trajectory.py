@@ -75,9 +75,7 @@ def background(instance: Instance, solution: IntArray, rng: np.random.Generator)
 def check(entrants: Sequence[Entrant], models: Models) -> None:
     for entrant in entrants:
         if entrant.system != "rlsa" and not isinstance(make(entrant.system, models), Blogdit):
-            raise NothingToRun(
-                f"no path of {entrant.system!r} can be shown; expected rlsa, blogdit or a variant"
-            )
+            raise NothingToRun(f"no path of {entrant.system!r} can be shown; expected rlsa, blogdit or a variant")
 
 
 def collect(
