@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.baselines import Budget, cp_sat, system, systems
+from blogdit.baselines import Budget, cp_sat, greedy, rlsa, system, systems
 from blogdit.constraints import Linear, NotEqual
 from blogdit.csp import Instance, Objective
 from blogdit.errors import InputError
@@ -133,6 +133,12 @@ def test_unknown_systems_and_missing_packages_are_named(monkeypatch):
     assert system("greedy").missing() is None
     with pytest.raises(InputError, match=r"cp-sat needs ortools; expected pip install 'blogdit\[bench\]'"):
         system("cp-sat").solve(zoo()[0], SECONDS)
+
+
+def test_two_systems_cannot_have_one_name(monkeypatch):
+    monkeypatch.setattr(rlsa, "SYSTEMS", greedy.SYSTEMS)
+    with pytest.raises(ValueError, match=r"rlsa.py: a second system is called 'greedy'; expected another name"):
+        systems.__wrapped__()
 
 
 def test_several_runs_share_the_seconds():

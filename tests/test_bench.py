@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
 from concurrent.futures import as_completed
 from dataclasses import replace
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from bench_cases import LIVE, TINY, silent
 from blogdit import datasets
 from blogdit.baselines import Budget, System, systems
 from blogdit.bench import calls, own, runner
-from blogdit.bench.options import Options
+from blogdit.bench.options import NothingToRun, Options, Unanswered
 from blogdit.bench.records import COLUMNS, read_records
 from blogdit.bench.runner import run_suite
 from blogdit.bench.suites import SUITES, Case, Entrant
@@ -226,6 +228,8 @@ def test_instances_that_share_their_time_share_ten_minutes_at_most():
     for changed, expected in (({"seconds": 0.05}, [130]), ({"seconds": 700}, [1] * 130), ({"steps": 5}, [130])):
         other = replace(cell, case=replace(case, **changed))
         assert [len(together) for together in calls.batches(other, on_gpu)] == expected
+    slow = replace(cell, case=replace(case, seconds=300))
+    assert {len(together) for together in calls.batches(slow, Options(device="cpu"))} == {2}
 
 
 # -- the command --------------------------------------------------------------------------------------------------
@@ -304,7 +308,7 @@ def test_a_system_that_fails_stops_nobody_else(tmp_path, monkeypatch, capsys, jo
         assert "mis, RB-small, failing, mis-1: Traceback" in shown
         assert "ZeroDivisionError: nothing to divide by" in shown
         assert shown.splitlines()[-1] == (
-            "blogdit: mis: no answer to 1 instances from failing (errors above); the same command asks again"
+            "blogdit: mis: no answer to some instances: failing (1), see above; the same command asks again"
         )
         records = read_records(tmp_path / "records.jsonl")
         assert sorted((record["system"], record["instance"]) for record in records) == [
@@ -332,7 +336,44 @@ def test_quick_leaves_out_suites_that_have_nothing_of_what_was_asked(tmp_path, c
     assert run([*command, "--systems", "greedy", "--cases", "31-42 givens"]) == 2
     shown = capsys.readouterr().err.splitlines()
     assert "sudoku: greedy does not solve sudoku; left out: greedy on 31-42 givens" in shown
-    assert shown[-1].startswith("blogdit: no path of 'greedy' can be shown")
+    assert "left out: mis has none of these cases; it has RB-small" in shown
+    assert "trajectory: paths are those of rlsa, blogdit and its variants; left out: greedy" in shown
+    assert shown[-1] == "blogdit: no suite has these systems and cases; nothing was done"
+
+
+def test_failures_in_one_suite_do_not_stop_the_others(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(systems(), "failing", Failing())
+    command = ["bench", "quick", "--systems", "failing", "--cases", "RB-small", "--limit", "2", "--device", "cpu"]
+    assert run([*command, "--out", str(tmp_path)]) == 2
+    shown = capsys.readouterr()
+    suites = ("mis", "ablations", "block-rates", "cost")
+    assert shown.out.splitlines() == [str(tmp_path / name / "table.md") for name in suites]
+    assert shown.err.splitlines()[-1].startswith("blogdit: mis: no answer to some instances: failing (1)")
+
+
+class Killed(Counting):
+    """Its process ends before it answers; or it cannot even be sent there."""
+
+    name = "killed"
+
+    def __init__(self, locked: bool):
+        super().__init__()
+        self.lock = Lock() if locked else None
+
+    def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result:
+        os._exit(9)
+
+
+@pytest.mark.parametrize("locked", [False, True])
+def test_a_process_that_dies_stops_nobody_else(tmp_path, monkeypatch, locked):
+    monkeypatch.setitem(systems(), "killed", Killed(locked))
+    suite = replace(LIVE, entrants=(Entrant("killed", "killed"), Entrant("greedy", "greedy")), cases=LIVE.cases[1:])
+    told = []
+    with pytest.raises(Unanswered, match=r"killed \(2\)"):
+        run_suite(suite, tmp_path, Options(limit=2, jobs=2), {}, lambda text, work: told.append(text))
+    assert {record["system"] for record in read_records(tmp_path / "records.jsonl")} == {"greedy"}
+    expected = "TypeError: cannot pickle" if locked else "a process ended before it answered (exit code 9)"
+    assert sum(expected in text for text in told) == 2
 
 
 def test_a_path_is_made_of_steps(tmp_path, capsys):
@@ -342,7 +383,7 @@ def test_a_path_is_made_of_steps(tmp_path, capsys):
     shown = read_records(tmp_path / "trajectory" / "records.jsonl")
     assert {record["budget_steps"] for record in shown} == {200}
     assert "200 steps each" in (tmp_path / "trajectory" / "table.md").read_text()
-    with pytest.raises(InputError, match="no path of 'greedy' can be shown"):
+    with pytest.raises(NothingToRun, match="none of these systems can run on trajectory"):
         run_suite(SUITES["trajectory"], tmp_path / "new", Options(systems=("greedy",), quick=True), {}, silent)
     assert not (tmp_path / "new").exists()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -44,16 +45,16 @@ def test_a_record_without_the_end_of_its_line_is_kept(tmp_path):
 def test_records_of_other_settings_are_refused(tmp_path):
     keep(tmp_path, BY_HAND[:1])
     with pytest.raises(InputError, match=r"holds records with another seed \(0, not 1\); expected the same"):
-        RecordFile(tmp_path, {**SETTINGS, "seed": 1})
+        keep(tmp_path, [], {**SETTINGS, "seed": 1})
     with pytest.raises(InputError, match=r"another suite \(tiny, not mis\)"):
-        RecordFile(tmp_path, {**SETTINGS, "suite": "mis"})
+        keep(tmp_path, [], {**SETTINGS, "suite": "mis"})
     for text, expected in (("[]", "not the settings of a run"), ('{"suite": "ti', "not the settings of a run")):
         (tmp_path / "settings.json").write_text(text)
         with pytest.raises(InputError, match=expected):
-            RecordFile(tmp_path, SETTINGS)
+            keep(tmp_path, [])
     (tmp_path / "settings.json").unlink()
     with pytest.raises(InputError, match=r"holds records but no settings.json; expected both"):
-        RecordFile(tmp_path, SETTINGS)
+        keep(tmp_path, [])
 
 
 @pytest.mark.parametrize(
@@ -74,27 +75,53 @@ def test_what_is_no_record_is_refused_and_stays(tmp_path, line, expected):
         file.write(line + "\n")
     before = path.read_bytes()
     with pytest.raises(InputError, match=expected):
-        RecordFile(tmp_path, SETTINGS)
+        keep(tmp_path, [])
     assert path.read_bytes() == before
 
 
 def test_a_folder_has_one_run_at_a_time(tmp_path):
-    keep(tmp_path, BY_HAND[:1])
     first, second = RecordFile(tmp_path, SETTINGS), RecordFile(tmp_path, SETTINGS)
-    with first, pytest.raises(InputError, match="another run is writing here"), second:
-        pass
-    assert keep(tmp_path, BY_HAND[1:2]).records == BY_HAND[:2]
+    with first:
+        with pytest.raises(InputError, match="another run is writing here"), second:
+            pass
+        first.append(BY_HAND[:1])
+    with second:  # what the other has done meanwhile counts
+        assert second.records == BY_HAND[:1]
+    assert read_records(first.path) == BY_HAND[:1]
 
 
-def test_a_folder_is_left_when_there_is_something_to_keep(tmp_path):
-    with RecordFile(tmp_path / "new", SETTINGS) as file:
-        file.write_csv()
-    assert not (tmp_path / "new").exists()
-    with RecordFile(tmp_path, SETTINGS):
-        pass
+def test_a_run_without_a_record_leaves_nothing_behind(tmp_path):
+    keep(tmp_path / "new", [])
+    keep(tmp_path, [])
     assert list(tmp_path.iterdir()) == []
+    with RecordFile(tmp_path / "new", SETTINGS) as file:
+        (file.folder / "log").touch()  # somebody else's
+    assert [path.name for path in file.folder.iterdir()] == ["log"]
     keep(tmp_path / "new", BY_HAND[:1])
-    assert (tmp_path / "new" / "settings.json").exists()
+    keep(tmp_path / "new", [])
+    assert read_records(tmp_path / "new" / "records.jsonl") == BY_HAND[:1]
+
+
+def test_who_is_stopped_while_it_writes_keeps_what_is_written(tmp_path, monkeypatch):
+    def stopped(descriptor):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        keep(tmp_path, BY_HAND[:1])
+    assert read_records(tmp_path / "records.jsonl") == BY_HAND[:1]
+
+
+def test_records_do_not_go_where_nobody_finds_them(tmp_path):
+    with RecordFile(tmp_path / "out", SETTINGS) as file:
+        file.append(BY_HAND[:1])
+        (tmp_path / "out").rename(tmp_path / "moved")
+        with pytest.raises(InputError, match="cannot be written: No such file"):
+            file.append(BY_HAND[1:2])
+        keep(tmp_path / "out", BY_HAND[:2])
+        with pytest.raises(InputError, match="has been replaced"):
+            file.append(BY_HAND[1:2])
+    assert read_records(tmp_path / "moved" / "records.jsonl") == BY_HAND[:1]
 
 
 def test_a_full_disk_costs_nothing_that_was_there(tmp_path):
@@ -118,15 +145,19 @@ def test_a_full_disk_costs_nothing_that_was_there(tmp_path):
     rows = json.dumps(BY_HAND[1:3])
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path), rows], capture_output=True, text=True)
     assert done.stderr.strip() == f"{path}: cannot be written: File too large"
+    assert read_records(path) == BY_HAND[:1], "all of a call or nothing"
     assert keep(tmp_path, BY_HAND[1:3]).records == read_records(path) == BY_HAND[:3]
 
 
 def test_files_of_others_are_not_overwritten(tmp_path):
     (tmp_path / "table.md").write_text("mine")
-    with pytest.raises(InputError, match=r"holds a table.md but no records; expected another --out"):
-        RecordFile(tmp_path, SETTINGS)
+    for name in ("table.md", "settings.json"):
+        (tmp_path / name).write_text("mine")
+        with pytest.raises(InputError, match=f"holds a {name} but no records; expected another --out"):
+            keep(tmp_path, [])
+        assert (tmp_path / name).read_text() == "mine"
     with pytest.raises(InputError, match="is a file; expected a folder"):
-        RecordFile(tmp_path / "table.md", SETTINGS)
+        keep(tmp_path / "table.md", [])
     with pytest.raises(InputError, match="cannot be written: Not a directory"):
         keep(tmp_path / "table.md" / "below", BY_HAND[:1])
 

@@ -52,7 +52,7 @@ def test_table_from_hand_made_records(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "blogdit.bench.tables.published", lambda: {"tiny": {"first": {"gaps": 3.5}, "Old": {"gaps": 9}}}
     )
-    text = table(TINY, TINY.entrants, BY_HAND)
+    text = table(TINY, BY_HAND)
     lines = text.splitlines()
     assert lines[0] == "| system | gaps ↓ | shares ↑ | gaps, published |"
     low, high = mean([2.0, 0.0, 20.0]).low, mean([2.0, 0.0, 20.0]).high
@@ -61,7 +61,7 @@ def test_table_from_hand_made_records(tmp_path, monkeypatch):
     assert lines[3] == "| second | 0 [0, 0] (1) | - | - |"
     assert lines[4] == "| Old | - | - | 9 |"
     assert "| first | 1.00 | 1.00 |" in lines
-    write_report(TINY, TINY.entrants, BY_HAND, tmp_path)
+    write_report(TINY, BY_HAND, tmp_path)
     report = (tmp_path / "table.md").read_text()
     assert "gaps: 100 generated, seed (9, 2): vertices 50; 3 instances; 1 s each" in report
     assert "(N): on N instances" in report
@@ -72,16 +72,16 @@ def test_table_from_hand_made_records(tmp_path, monkeypatch):
 def test_differences_are_over_the_instances_that_both_ran_on():
     """On a, b and c `first` has gaps 2, 0 and 20; `second` on a and b 0 and 3: -2 and +3."""
     records = [*BY_HAND[:4], record("gaps", "second", "b", 17)]
-    lines = table(TINY, TINY.entrants, records).splitlines()
+    lines = table(TINY, records).splitlines()
     where = lines.index("| less first, on the same instances | gaps | shares |")
     assert lines[where + 2] == "| second | +0.5 [-2.00, +3.00] (2) | - |"
-    assert table(TINY, TINY.entrants, BY_HAND[:3]).count("less first") == 0, "nobody to compare with"
+    assert table(TINY, BY_HAND[:3]).count("less first") == 0, "nobody to compare with"
 
 
 def test_differences_before_the_search_are_between_those_rows():
     """After it both are at 20; before it `first` was at 15, `second` at 12."""
     records = [{**record("gaps", name, "a", 20), "raw_objective": raw} for name, raw in (("first", 15), ("second", 12))]
-    lines = table(TINY, TINY.entrants, records).splitlines()
+    lines = table(TINY, records).splitlines()
     assert "| second | 0 [0, 0] (1) | - |" in lines
     assert "| second, before the search | +3.00 [+3.00, +3.00] (1) | - |" in lines
 
@@ -98,12 +98,12 @@ def test_who_found_nothing_before_the_search_had_0_and_who_needed_none_had_all()
 def test_who_shows_that_there_is_no_answer_has_a_row():
     """Of four instances one was shown to have none; who never did so has no row, and without any no table."""
     shown = [{**one, "exhausted": one["case"] == "shares" and one["instance"] == "3"} for one in BY_HAND]
-    text = table(TINY, TINY.entrants, shown)
+    text = table(TINY, shown)
     assert "| shown to have no valid answer, % | gaps | shares |" in text
     assert "| first | 0 [0, 0] | 25.00 [" in text
-    assert text.count("| second |") == table(TINY, TINY.entrants, BY_HAND).count("| second |")
-    assert "shown to have" not in table(TINY, TINY.entrants, BY_HAND)
-    some = table(TINY, TINY.entrants, [*BY_HAND[:-1], shown[-1]])  # old records do not say
+    assert text.count("| second |") == table(TINY, BY_HAND).count("| second |")
+    assert "shown to have" not in table(TINY, BY_HAND)
+    some = table(TINY, [*BY_HAND[:-1], shown[-1]])  # old records do not say
     assert "| first | - | 100.00 [100.00, 100.00] (1) |" in some
     assert "| second | - | - |" in some.split("shown to have")[1]
 
@@ -138,23 +138,23 @@ def test_a_network_that_did_nothing_is_named():
 def test_runs_of_an_instance_count_once():
     records = [record("gaps", "first", "a", value, run=i) for i, value in enumerate((10, 20))]
     records += [record("gaps", "first", "b", value, run=i) for i, value in enumerate((20, 20))]
-    line = table(TINY, TINY.entrants[:1], records).splitlines()[2]
+    line = table(TINY, records).splitlines()[2]
     assert line.startswith("| first | **2.50** [0, 5.00] |")
-    by_graph = table(replace(TINY, table="instances"), TINY.entrants[:1], records).splitlines()
+    by_graph = table(replace(TINY, table="instances"), records).splitlines()
     assert by_graph[2] == "| a | 20 | 15.0 ± 5.0 [10.0, 20.0], 20 |"
     assert by_graph[3] == "| b | 20 | 20.0 ± 0.0 [20.0, 20.0], 20 |"
 
 
 def test_cost_table_by_hand():
     """`first` took 10 steps a second on each of three instances."""
-    seconds, rates = table(replace(TINY, table="cost"), TINY.entrants, BY_HAND).split("\n\n")
+    seconds, rates = table(replace(TINY, table="cost"), BY_HAND).split("\n\n")
     assert seconds.splitlines()[2:] == ["| first | 1.00 | 1.00 |", "| second | 0.5 | - |"]
     assert rates.splitlines()[2:] == ["| first | 10 | 10 |", "| second | - | - |"]
 
 
 def test_published_cost_has_columns_of_its_own():
     records = [record("RB-small", "blogdit", "a", 20)]
-    *_, shown = table(SUITES["cost"], (), records).split("\n\n")
+    *_, shown = table(SUITES["cost"], records).split("\n\n")
     columns = "one instance | blogdit: seconds, published | blogdit: steps, published | cp-sat: seconds, published"
     assert shown.splitlines()[0] == f"| {columns} |"
     assert "| RB-small | 0.44 | 1000 | 0.39 |" in shown.splitlines()
@@ -170,11 +170,11 @@ def test_a_call_of_many_instances_is_one_measurement():
     assert alone == Mean(1.0, 1.0, 1.0, 3)
     # 10 steps each: 40 in 7 s; the calls by themselves 10 in 4 and 30 in 3.
     assert steps_per_second(Records(records), TINY.cases[0], "first") == Mean(40 / 7, 2.5, 10.0, 4)
-    _, rates = table(replace(TINY, table="cost"), TINY.entrants, records).split("\n\n")
+    _, rates = table(replace(TINY, table="cost"), records).split("\n\n")
     assert rates.splitlines()[2] == "| first | 6 [2, 10] | - |"
     assert steps_per_second(Records([{**r, "seconds": 0.0} for r in records]), TINY.cases[0], "first") is None
     slow = [{**r, "seconds": 100 * r["seconds"]} for r in records]
-    assert "| first | 0.0571 [0.025, 0.1] | - |" in table(replace(TINY, table="cost"), TINY.entrants, slow)
+    assert "| first | 0.0571 [0.025, 0.1] | - |" in table(replace(TINY, table="cost"), slow)
 
 
 def test_footers_say_what_their_tables_show():
@@ -197,7 +197,7 @@ def test_what_was_there_before_the_local_search_has_a_row():
     """Raw 15 and 19 of 20; where the chains had nothing valid it counts 0. Other systems have no such row."""
     searched = [(18, 15), (20, 19), (20, None)]
     records = [{**record("gaps", "first", str(i), end), "raw_objective": raw} for i, (end, raw) in enumerate(searched)]
-    lines = table(TINY, TINY.entrants, [*records, record("gaps", "second", "0", 20)]).splitlines()
+    lines = table(TINY, [*records, record("gaps", "second", "0", 20)]).splitlines()
     assert lines[2].startswith("| first | **0.667** [")
     assert lines[3].startswith("| first, before the search | 8.67 [")
     assert lines[4].startswith("| second | 0 [")
@@ -275,6 +275,29 @@ def test_report_says_what_it_needs(tmp_path, capsys):
     assert capsys.readouterr().err.endswith("none: no such folder\n")
     assert report.main([str(tmp_path), str(tmp_path / "page.md")]) == 2
     assert capsys.readouterr().err.endswith("page.md: no such file\n")
+
+
+def test_a_page_is_not_touched_if_the_records_are_wrong(tmp_path, capsys):
+    for suite, text, expected in (
+        ("mis", "5\n", "records.jsonl:1: not a record"),
+        ("mis", json.dumps({**BY_HAND[0], "case": "800"}) + "\n", "records of a case '800'; expected some of RB-small"),
+        ("cuts", "", "page.md: a table of 'cuts'; expected one of sudoku"),
+    ):
+        (tmp_path / suite).mkdir(exist_ok=True)
+        (tmp_path / suite / "records.jsonl").write_text(text)
+        page = tmp_path / "page.md"
+        page.write_text(f"<!-- begin {suite} -->\nas it was\n<!-- end {suite} -->\n")
+        assert report.main([str(tmp_path), str(page)]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith("blogdit: ")
+        assert expected in error
+        assert "as it was" in page.read_text()
+
+
+def test_notes_on_published_numbers_go_with_them():
+    suite = replace(TINY, notes="one thing", published_notes="another")
+    assert footer(suite, BY_HAND).endswith("- one thing\n- another\n")
+    assert footer(replace(suite, published=False), BY_HAND).endswith("- one thing\n")
 
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -54,15 +54,15 @@ class Order(NamedTuple):
 class Call:
     """What became of an order."""
 
-    together: list[Instance]
-    budget: Budget
+    order: Order
     results: list[list[Result]]  # of each instance its runs
     seconds: float
     error: str | None = None  # why there are no results
 
 
-def perform(cell: Cell, runs: int, options: Options, processes: Processes, tell: Tell) -> Iterator[Call]:
-    """One call after the other, or several at a time, as they end. Who is stopped has those that have begun, too."""
+def carry_out(cell: Cell, runs: int, options: Options, processes: Processes, tell: Tell) -> Iterator[Call]:
+    """One call after the other, or several at a time, as they end. Stopped while it waits, it still yields those that
+    have begun."""
     orders = [
         Order(cell.system, together, budget(cell, together, options), options.seed, runs)
         for together in batches(cell, options)
@@ -71,18 +71,18 @@ def perform(cell: Cell, runs: int, options: Options, processes: Processes, tell:
         yield from map(attempt, orders)
         return
     pool = ThreadPoolExecutor(cell.jobs)  # a thread waits for a process: calls must not share Python's lock
-    calls = [pool.submit(_elsewhere, processes, order) for order in orders]
+    open_calls = [pool.submit(_elsewhere, processes, order) for order in orders]
     try:
-        for ended in as_completed(tuple(calls)):
-            calls.remove(ended)
+        for ended in as_completed(tuple(open_calls)):
+            open_calls.remove(ended)
             yield ended.result()
     except KeyboardInterrupt:
-        begun = [one for one in calls if not one.cancel()]
+        begun = [one for one in open_calls if not one.cancel()]
         tell(f"{cell.entrant.label}: waiting for calls that have begun", None)
         yield from (one.result() for one in as_completed(begun))
         raise
     finally:
-        if not all(one.done() for one in calls):  # nobody waits for them any more
+        if not all(one.done() for one in open_calls):  # nobody waits for them any more
             processes.close()
         pool.shutdown(cancel_futures=True)
 
@@ -124,26 +124,23 @@ def budget(cell: Cell, together: Sequence[Instance], options: Options) -> Budget
 
 def attempt(order: Order) -> Call:
     """What a system returns, or how it failed: that stops nobody else."""
+    began = time.monotonic()
     try:
         order.system.warm_up(order.together, order.budget)
         began = time.monotonic()
-        results = _solve(order)
-        return Call(order.together, order.budget, results, time.monotonic() - began)
+        return Call(order, _solve(order), time.monotonic() - began)
     except InputError as error:
-        return _failed(order, str(error))
+        return Call(order, [], time.monotonic() - began, str(error))
     except Exception:
-        return _failed(order, traceback.format_exc().rstrip())
+        return Call(order, [], time.monotonic() - began, traceback.format_exc().rstrip())
 
 
 def _elsewhere(processes: Processes, order: Order) -> Call:
+    began = time.monotonic()
     try:
         return processes.call(attempt, order)
-    except InputError as error:  # the process was killed, for its memory for example
-        return _failed(order, str(error))
-
-
-def _failed(order: Order, error: str) -> Call:
-    return Call(order.together, order.budget, [], 0.0, error)
+    except Exception as error:  # a system that pickle cannot send, or a process that was killed for its memory
+        return Call(order, [], time.monotonic() - began, f"{type(error).__name__}: {error}")
 
 
 def _solve(order: Order) -> list[list[Result]]:

@@ -1,4 +1,4 @@
-"""How a suite is run, whether there is anything to run, and whom it tells how far it is."""
+"""How a suite is run, how that may fail, and whom it tells how far it is."""
 
 from __future__ import annotations
 
@@ -37,6 +37,10 @@ class Options:
 
 class NothingToRun(InputError):
     """What was asked for leaves nothing of a suite; of several suites the others may have something."""
+
+
+class Unanswered(InputError):
+    """Some calls failed; the rest of the suite, and other suites, are not concerned."""
 
 
 class Progress(Protocol):

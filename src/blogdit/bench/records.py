@@ -12,6 +12,7 @@ import os
 import sys
 import zlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -31,25 +32,50 @@ NEEDED = ("suite", "case", "system", "instance", "verdict", "seconds", "steps")
 
 
 class RecordFile:
-    """The records of one suite in a folder. Opening it again goes on with what is there, if the settings are equal.
-
-    `with file:` claims the folder: nobody else may append until it is left.
-    """
+    """The records of one suite in a folder: `with RecordFile(folder, settings) as file:` goes on with what is there, if
+    the settings are equal. Nobody else may append until it is left; a run without a record leaves nothing behind."""
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]):
         self.folder, self.path, self.settings = folder, folder / RECORDS, dict(settings)
-        self.file: FileIO | None = None
-        self.is_new = False  # the folder
-        if folder.exists() and not folder.is_dir():
-            raise InputError("is a file; expected a folder", folder)
+        self.records: list[Record] = []
+        self._file: FileIO | None = None
+        self._made: list[Path] = []  # goes again, if nothing is recorded
+
+    def __enter__(self) -> RecordFile:
+        if self.folder.exists() and not self.folder.is_dir():
+            raise InputError("is a file; expected a folder", self.folder)
+        stored = self.folder / SETTINGS
         if not self.path.exists():
-            for name in (TABLE, FIGURE, SHEET):
-                if (folder / name).exists():
-                    raise InputError(f"holds a {name} but no records; expected another --out", folder)
-        self.records = read_records(self.path) if self.path.exists() else []
-        if self.records:
-            self._compare(_read_settings(folder))
-            self._check()
+            for name in (SETTINGS, TABLE, FIGURE, SHEET):
+                if (self.folder / name).exists():
+                    raise InputError(f"holds a {name} but no records; expected another --out", self.folder)
+        made = [path for path in (stored, self.path, self.folder) if not path.exists()]
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._file = open(self.path, "ab", buffering=0)
+            _claim(self._file, self.folder)
+            self._made = made
+            self.records = read_records(self.path)
+            if self.records:
+                self._compare(_read_settings(self.folder))
+                self._check()
+            else:
+                stored.write_text(json.dumps(self.settings, indent=1))
+            self._end_last_line()
+        except BaseException as error:
+            self.__exit__()
+            if isinstance(error, OSError):
+                raise InputError(f"cannot be written: {error.strerror or error}", self.folder) from None
+            raise
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._file is not None and not self._file.closed:
+            if os.fstat(self._file.fileno()).st_size == 0:
+                for path in self._made:
+                    with suppress(OSError):  # the folder may hold something else by now
+                        path.rmdir() if path == self.folder else path.unlink()
+            self._file.close()
 
     def _compare(self, before: Mapping[str, Any]) -> None:
         asked = json.loads(json.dumps(self.settings))
@@ -76,47 +102,29 @@ class RecordFile:
                 )
             seen.add(place)
 
-    def __enter__(self) -> RecordFile:
-        self.is_new = not self.folder.exists()
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self.file = open(self.path, "ab", buffering=0)
-            _claim(self.file, self.folder)
-            if not self.records:
-                (self.folder / SETTINGS).write_text(json.dumps(self.settings, indent=1))
-            self._end_last_line()
-        except OSError as error:
-            raise InputError(f"cannot be written: {error.strerror or error}", self.folder) from None
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        assert self.file is not None
-        if not self.records:  # nothing is left of a run that found nothing
-            self.path.unlink()
-            (self.folder / SETTINGS).unlink()
-            if self.is_new:
-                self.folder.rmdir()
-        self.file.close()
-
     def _end_last_line(self) -> None:
         """What a kill left of a last line goes; a whole record that lacks the end of its line gets it."""
-        assert self.file is not None
+        assert self._file is not None
         text = self.path.read_bytes()
         if text and not text.endswith(b"\n"):
             if text.count(b"\n") < len(self.records):
-                self.file.write(b"\n")
+                self._file.write(b"\n")
             else:
-                self.file.truncate(text.rfind(b"\n") + 1)
+                self._file.truncate(text.rfind(b"\n") + 1)
 
     def append(self, records: Iterable[Record]) -> None:
-        assert self.file is not None, "append within `with file:`"
-        new = list(records)
+        """All of them or, if the disk is full, none."""
+        assert self._file is not None, "append within `with file:`"
+        new, before = list(records), os.fstat(self._file.fileno())
         text = "".join(json.dumps(record) + "\n" for record in new).encode()
         try:
+            if self.path.stat().st_ino != before.st_ino:
+                raise InputError("has been replaced while it was written to", self.path)
             while text:
-                text = text[self.file.write(text) :]
-            os.fsync(self.file.fileno())
+                text = text[self._file.write(text) :]
+            os.fsync(self._file.fileno())
         except OSError as error:
+            self._file.truncate(before.st_size)
             raise InputError(f"cannot be written: {error.strerror or error}", self.path) from None
         self.records += new
 
@@ -140,7 +148,6 @@ def _claim(file: FileIO, folder: Path) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        file.close()
         raise InputError("another run is writing here; expected another --out, or to wait for it", folder) from None
     except OSError:
         pass  # a file system without locks
@@ -152,7 +159,7 @@ def _read_settings(folder: Path) -> dict[str, Any]:
         raise InputError(f"holds records but no {SETTINGS}; expected both, or another --out", folder)
     try:
         found = json.loads(path.read_text())
-    except ValueError:
+    except (OSError, ValueError):
         found = None
     if not isinstance(found, dict):
         raise InputError("not the settings of a run; expected a JSON object", path)

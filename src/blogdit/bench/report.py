@@ -33,6 +33,9 @@ def fill(results: Path, document: Path) -> list[str]:
         if suite not in SUITES:
             raise InputError(f"a table of {suite!r}; expected one of {', '.join(SUITES)}", document)
         records = [record for file in files for record in read_records(file)]
+        cases = [case.name for case in SUITES[suite].cases]
+        if strange := [record["case"] for record in records if record["case"] not in cases]:
+            raise InputError(f"records of a case {strange[0]!r}; expected some of {', '.join(cases)}", results / name)
         with tempfile.TemporaryDirectory() as folder:
             _report(SUITES[suite], records, Path(folder))
             body = re.sub(r"\A## .*\n\n", "", (Path(folder) / TABLE).read_text())  # the document has its own headings
@@ -50,13 +53,9 @@ def fill(results: Path, document: Path) -> list[str]:
 
 
 def _report(suite: Suite, records: list[Record], folder: Path) -> None:
-    """The cases and systems that the records have, in the suite's order."""
-    cases = {record["case"] for record in records}
-    systems = dict.fromkeys(record["system"] for record in records)
-    entrants = [entrant for entrant in suite.entrants if entrant.label in systems]
-    if suite.table != "trajectory":
-        suite = replace(suite, cases=tuple(case for case in suite.cases if case.name in cases))
-    write_report(suite, entrants, records, folder)
+    """The cases that the records have, in the suite's order."""
+    there = {record["case"] for record in records}
+    write_report(replace(suite, cases=tuple(case for case in suite.cases if case.name in there)), records, folder)
 
 
 def main(arguments: list[str]) -> int:

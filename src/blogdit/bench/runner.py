@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -9,9 +10,8 @@ from typing import Any
 
 from blogdit import datasets
 from blogdit.baselines import System
-from blogdit.bench import calls
-from blogdit.bench.calls import Call, Cell
-from blogdit.bench.options import NothingToRun, Options, Tell
+from blogdit.bench.calls import Call, Cell, carry_out
+from blogdit.bench.options import NothingToRun, Options, Tell, Unanswered
 from blogdit.bench.own import Blogdit, Models, fingerprint, make, own_names
 from blogdit.bench.records import TABLE, Record, RecordFile, device_name
 from blogdit.bench.suites import SUITES, Case, Entrant, Suite
@@ -51,9 +51,12 @@ def run_suite(suite: Suite, out: Path, options: Options, models: Models, tell: T
         suite = replace(suite, cases=suite.quick, runs=min(suite.runs, 4), published=False)
     cases = _cases(suite, options)
     entrants = _entrants(suite, options, models)
-    file = RecordFile(out, _settings(suite, options, models))
     run = _paths if suite.table == "trajectory" else _systems
-    run(suite, cases, entrants, file, options, models, tell)
+    with RecordFile(out, _settings(suite, options, models)) as file:
+        try:
+            run(suite, cases, entrants, file, options, models, tell)
+        finally:  # also of a run that was stopped
+            _report(suite, file, options)
     number = len(file.records)
     tell(f"{suite.name}: {number} record{'s' * (number != 1)}, see {out / TABLE}", None)
     return file.records
@@ -71,18 +74,11 @@ def _systems(
     work = plan(suite, cases, entrants, file.records, options, models, tell)
     if not work.cells:
         raise NothingToRun(f"none of these systems can run on {suite.name} here; nothing was done")
-    with file:
-        try:
-            for records in perform(suite, work, options, tell):
-                file.append(records)
-        finally:  # also of a run that was stopped
-            _report(suite, entrants, file, options)
+    for records in perform(suite, work, options, tell):
+        file.append(records)
     if work.failed:
-        names = ", ".join(dict.fromkeys(work.failed))
-        raise InputError(
-            f"{suite.name}: no answer to {len(work.failed)} instances from {names} (errors above); the same command "
-            "asks again"
-        )
+        each = ", ".join(f"{name} ({count})" for name, count in Counter(work.failed).items())
+        raise Unanswered(f"{suite.name}: no answer to some instances: {each}, see above; the same command asks again")
 
 
 def _paths(
@@ -94,17 +90,14 @@ def _paths(
     models: Models,
     tell: Tell,
 ) -> None:
-    from blogdit.bench.trajectory import check, collect
+    from blogdit.bench.trajectory import collect
 
-    check(entrants, models)
     protocol = next(case for case in suite.cases if case.name == cases[0].name)
-    case = replace(cases[0], steps=cases[0].steps or protocol.steps)  # a path is made of steps, also where others have
-    with file:  # seconds
-        collect(suite, case, entrants, file, options, models, tell)
-        _report(suite, entrants, file, options)
+    # A path is made of steps, whatever --seconds says.
+    collect(suite, replace(cases[0], steps=cases[0].steps or protocol.steps), entrants, file, options, models, tell)
 
 
-def _report(suite: Suite, entrants: Sequence[Entrant], file: RecordFile, options: Options) -> None:
+def _report(suite: Suite, file: RecordFile, options: Options) -> None:
     """Of all cases that the records have, also those of earlier runs."""
     from blogdit.bench.tables import write_report
 
@@ -113,7 +106,7 @@ def _report(suite: Suite, entrants: Sequence[Entrant], file: RecordFile, options
         cases = tuple(options.case(case) for case in suite.cases if case.name in there)
         try:
             file.write_csv()
-            write_report(replace(suite, cases=cases), entrants, file.records, file.folder)
+            write_report(replace(suite, cases=cases), file.records, file.folder)
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror or error}", file.folder) from None
 
@@ -211,9 +204,12 @@ def perform(suite: Suite, work: Work, options: Options, tell: Tell) -> Iterator[
             place = f"{suite.name}, {cell.case.name}, {cell.entrant.label}"
             if cell.waiting:
                 tell(place, work)
-            for call in calls.perform(cell, suite.runs, options, processes, tell):
-                number = len(call.together)
+            for call in carry_out(cell, suite.runs, options, processes, tell):
+                together, budget = call.order.together, call.order.budget
+                number = len(together)
                 cell.done += number
+                cell.seconds += call.seconds
+                work.done += number
                 if call.error is not None:
                     work.failed += [cell.entrant.label] * number
                     tell(f"{place}, {_names(call)}: {call.error}", None)
@@ -221,12 +217,10 @@ def perform(suite: Suite, work: Work, options: Options, tell: Tell) -> Iterator[
                 shared = {
                     **{"suite": suite.name, "case": cell.case.name, "system": cell.entrant.label},
                     **{"call_seconds": round(call.seconds, 6), "seconds": round(call.seconds / number, 6)},
-                    **{"batch": number, "budget_seconds": call.budget.seconds, "budget_steps": call.budget.steps},
+                    **{"batch": number, "budget_seconds": budget.seconds, "budget_steps": budget.steps},
                     **{"device": devices[cell.system.batched], "searches": cell.system.searches, **facts},
-                    "weights": cell.system.provenance(call.together[0]),
+                    "weights": cell.system.provenance(together[0]),
                 }
-                cell.seconds += call.seconds
-                work.done += number
                 yield [
                     {**_result(result), **shared, "run": run, "best_known": best_known.get(result.instance.name)}
                     for runs in call.results
@@ -236,7 +230,7 @@ def perform(suite: Suite, work: Work, options: Options, tell: Tell) -> Iterator[
 
 
 def _names(call: Call) -> str:
-    first, *others = (instance.name for instance in call.together)
+    first, *others = (instance.name for instance in call.order.together)
     return f"{first} and {len(others)} more" if others else first
 
 

@@ -77,7 +77,7 @@ CUTS = tuple(replace(MAXCUT[name], name=f"MaxCut {name}") for name in ("800", "1
 QUICK_SUDOKU = Case("31-42 givens", "sudoku-31-42", "solved", seconds=0.5, steps=50, count=6)
 QUICK_COLORING = Case("k=5 n=50", "coloring-5-50", "solved", seconds=0.5, count=8)
 QUICK_MIS = Case("RB-small", "rb-small", "objective", seconds=0.5, steps=30, count=4)
-QUICK_MAXCUT = Case("G(50, p)", "maxcut-50", "objective", seconds=0.5, count=4, chains=4)
+QUICK_MAXCUT = Case("n=50", "maxcut-50", "objective", seconds=0.5, count=4, chains=4)
 QUICK = (QUICK_SUDOKU, QUICK_COLORING, QUICK_MIS, QUICK_MAXCUT)
 
 RATES = (
@@ -120,7 +120,7 @@ SUITES = {
             "maxcut",
             "MaxCut: mean gap to the best known cut, or mean cut where none is known",
             tuple(MAXCUT.values()),
-            (QUICK_MAXCUT, Case("G(200, p)", "maxcut-200", "objective", seconds=0.5, count=3, chains=4)),
+            (QUICK_MAXCUT, Case("n=200", "maxcut-200", "objective", seconds=0.5, count=3, chains=4)),
             _entrants(*OWN, "gibbs", "rlsa", "annealing", "tabu", "cp-sat", "feasibility-jump", "greedy"),
         ),
         Suite(

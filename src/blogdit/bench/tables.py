@@ -28,7 +28,7 @@ from blogdit.bench.measures import (
 )
 from blogdit.bench.records import FIGURE, TABLE, Record
 from blogdit.bench.statistics import COVERED, Mean, mean, worth
-from blogdit.bench.suites import Case, Entrant, Suite
+from blogdit.bench.suites import Case, Suite
 
 NOTHING = "-"
 ARROWS = {"solved": "↑", "objective": "↑", "gap": "↓"}
@@ -45,9 +45,9 @@ def published() -> dict[str, dict[str, dict[str, Any]]]:
     return tomllib.loads((Path(__file__).parent / "published.toml").read_text())
 
 
-def write_report(suite: Suite, entrants: Sequence[Entrant], records: Sequence[Record], out: Path) -> None:
+def write_report(suite: Suite, records: Sequence[Record], out: Path) -> None:
     """The table and the figure of a suite, from its records."""
-    text = f"## {suite.title}\n\n{table(suite, entrants, records)}\n{footer(suite, records)}"
+    text = f"## {suite.title}\n\n{table(suite, records)}\n{footer(suite, records)}"
     (out / TABLE).write_text(text)
     if records:
         from blogdit.plots import draw
@@ -55,9 +55,9 @@ def write_report(suite: Suite, entrants: Sequence[Entrant], records: Sequence[Re
         draw(suite, records, out / FIGURE)
 
 
-def table(suite: Suite, entrants: Sequence[Entrant], records: Sequence[Record]) -> str:
-    """Rows in the order of the entrants; who has no record has no row, but for published numbers."""
-    return TABLES[suite.table](suite, names_of(records, entrants), Records(records))
+def table(suite: Suite, records: Sequence[Record]) -> str:
+    """Rows in the order of the suite, then others. Who has no record has no row, but for published numbers."""
+    return TABLES[suite.table](suite, names_of(records, suite.entrants), Records(records))
 
 
 def _number(value: float, sign: str = "-") -> str:

@@ -72,10 +72,26 @@ def background(instance: Instance, solution: IntArray, rng: np.random.Generator)
     return np.where(replaced & ~instance.is_given, digits, solution)
 
 
-def check(entrants: Sequence[Entrant], models: Models) -> None:
+def _misfit(entrant: Entrant, instance: Instance, models: Models) -> str | None:
+    system = make(entrant.system, models)
+    if isinstance(system, Blogdit):
+        return None if system.supports(instance) else f"no model of {entrant.system} for {instance.problem}"
+    return None if entrant.system == "rlsa" else "paths are those of rlsa, blogdit and its variants"
+
+
+def _showable(
+    suite: Suite, entrants: Sequence[Entrant], instance: Instance, models: Models, tell: Tell
+) -> list[Entrant]:
+    shown = []
     for entrant in entrants:
-        if entrant.system != "rlsa" and not isinstance(make(entrant.system, models), Blogdit):
-            raise NothingToRun(f"no path of {entrant.system!r} can be shown; expected rlsa, blogdit or a variant")
+        reason = _misfit(entrant, instance, models)
+        if reason is None:
+            shown.append(entrant)
+        else:
+            tell(f"{suite.name}: {reason}; left out: {entrant.label}", None)
+    if not shown:
+        raise NothingToRun(f"none of these systems can run on {suite.name} here; nothing was done")
+    return shown
 
 
 def collect(
@@ -89,6 +105,7 @@ def collect(
 ) -> None:
     """Records of the cloud, the solution and every step of each entrant that is not there yet."""
     instance = datasets.load(case.split, options.data, case.count or 1)[0]
+    entrants = _showable(suite, entrants, instance, models, tell)
     answer = system("cp-sat").solve(instance, Budget(seconds=60))
     if answer.status != "solved":
         raise InputError(f"{instance.name} has no solution that CP-SAT finds in a minute")
@@ -144,8 +161,6 @@ def blogdit_path(
     """Probabilities (n, K) and decoded values of the first chain after each step, until the puzzle is solved."""
     entrant = make(name, models)
     assert isinstance(entrant, Blogdit)
-    if not entrant.supports(instance):
-        raise InputError(f"{name} has no model for {instance.problem}")
     settings = {**(entrant.variant.options or {}), "steps": case.steps, "seed": options.seed, "chains": 1}
     solver = solver_for(instance, entrant.weights[instance.problem], options.device, **settings)
     states: list[tuple[Floats, IntArray]] = []

@@ -88,22 +88,30 @@ def bench(
 
 
 def _run(chosen: dict[Path, Suite], options: Options, models: Models, tell: Told) -> None:
-    """One suite after the other. Several are told apart, and those that have none of the wanted rows are left out."""
-    from blogdit.bench.options import NothingToRun
+    """One suite after the other. Of several, those that have nothing of what was asked for are left out, and failures
+    of one wait until the others are done."""
+    from blogdit.bench.options import NothingToRun, Unanswered
     from blogdit.bench.runner import run_suite
 
-    left_out = []
+    several = len(chosen) > 1
+    left_out, failures = [], []
     for number, (folder, suite) in enumerate(chosen.items(), 1):
-        if len(chosen) > 1:
+        if several:
             tell(f"{suite.name} ({number} of {len(chosen)} suites)", None)
         try:
             run_suite(suite, folder, options, models, tell)
         except NothingToRun as error:
             left_out.append(error)
-            if len(left_out) == len(chosen):
-                raise
-        else:
-            print(folder / TABLE)
+            if several:
+                tell(f"left out: {error}", None)
+            continue
+        except Unanswered as error:
+            failures.append(error)
+        print(folder / TABLE)
+    if len(left_out) == len(chosen):
+        raise NothingToRun("no suite has these systems and cases; nothing was done") if several else left_out[0]
+    if failures:
+        raise failures[0]
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:
