@@ -27,16 +27,16 @@ class Greedy(System):
             self.problems = ("coloring",)
 
     def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result:
-        clock, rng = Clock(None), np.random.default_rng(seed)
+        clock, rng, how = Clock(None), np.random.default_rng(seed), self.strategy
         if instance.problem == "coloring":
             values = color(coloring.graph_of(instance), int(instance.domain_sizes[0]), self.strategy)
         elif instance.problem == "mis":
-            graph = mis.graph_of(instance)
+            graph, how = mis.graph_of(instance), "least degree first"
             values = independent_set(graph, np.zeros(graph.vertices, np.int64))
         else:
-            graph = maxcut.graph_of(instance)
+            graph, how = maxcut.graph_of(instance), "one-exchange"
             values = one_exchange(graph, rng.integers(0, 2, graph.vertices))
-        return Result(instance, values, 1, clock.spent, seed, self.strategy)
+        return Result(instance, values, 1, clock.spent, seed, how)
 
 
 def color(graph: Graph, colors: int, strategy: str) -> IntArray:

@@ -211,7 +211,7 @@ def _by_instance(suite: Suite, labels: Sequence[str], records: Records) -> str:
             row.append(f"{m.value:.1f} ± {np.std(values):.1f} [{m.low:.1f}, {m.high:.1f}], {max(values):g}")
         for label in named:
             pair = numbers[label].get(name)
-            row.append(NOTHING if pair is None else f"{pair[0]:g} ± {pair[1]:g}")
+            row.append(NOTHING if pair is None else f"{pair[0]:.10g} ± {pair[1]:.10g}")
         rows.append(row)
     return _markdown(header, rows)
 

@@ -31,7 +31,6 @@ from blogdit.errors import InputError
 from blogdit.runtime import commit
 
 CLOUD = 1000
-MOST_POINTS = 500  # of one path in the records
 Floats = npt.NDArray[np.float64]
 
 
@@ -146,11 +145,8 @@ def collect(
         else:
             states = blogdit_path(entrant.system, instance, case, options, models, stepped)
         seconds = round(time.monotonic() - work.began, 6)
-        kept = range(0, len(states), -(-len(states) // MOST_POINTS))
-        chosen = [*kept, *([len(states) - 1] if len(states) - 1 not in kept else [])]
         points = []
-        for step in chosen:
-            state, values = states[step]
+        for step, (state, values) in enumerate(states):
             points.append(point("path", entrant.label, step, state[free].reshape(-1), values, seconds))
         file.append(points)
 
