@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from blogdit.baselines import Budget, System
-from blogdit.bench.options import Options, Tell
+from blogdit.bench.options import Options, Run
 from blogdit.bench.suites import Case, Entrant
 from blogdit.csp import Instance
 from blogdit.errors import InputError
@@ -60,11 +60,12 @@ class Call:
     error: str | None = None  # why there are no results
 
 
-def carry_out(cell: Cell, runs: int, options: Options, processes: Processes, tell: Tell) -> Iterator[Call]:
+def carry_out(cell: Cell, run: Run, processes: Processes) -> Iterator[Call]:
     """One call after the other, or several at a time, as they end. Stopped while it waits, it still yields those that
     have begun."""
+    options = run.options
     orders = [
-        Order(cell.system, together, budget(cell, together, options), options.seed, runs)
+        Order(cell.system, together, budget(cell, together, options), options.seed, run.suite.runs)
         for together in batches(cell, options)
     ]
     if cell.jobs == 1:
@@ -78,7 +79,7 @@ def carry_out(cell: Cell, runs: int, options: Options, processes: Processes, tel
             yield ended.result()
     except KeyboardInterrupt:
         begun = [one for one in open_calls if not one.cancel()]
-        tell(f"{cell.entrant.label}: waiting for calls that have begun", None)
+        run.tell(f"{cell.entrant.label}: waiting for calls that have begun", None)
         yield from (one.result() for one in as_completed(begun))
         raise
     finally:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from blogdit.bench.suites import Case
+from blogdit.bench.suites import Case, Entrant, Suite
 from blogdit.errors import InputError
+
+if TYPE_CHECKING:
+    from blogdit.bench.own import Models
 
 
 @dataclass(frozen=True)
@@ -53,3 +56,22 @@ class Progress(Protocol):
 
 
 Tell = Callable[[str, Progress | None], None]  # a message, and how far the suite is
+
+
+@dataclass(frozen=True)
+class Run:
+    """The columns and rows of a suite that were asked for, and how to fill them."""
+
+    suite: Suite
+    cases: Sequence[Case]
+    entrants: Sequence[Entrant]
+    options: Options
+    models: Models
+    tell: Tell
+
+    def leave_out(self, reasons: Mapping[str, list[str]], everything: bool) -> None:
+        """Say which rows cannot run, by reason; if that is `everything`, there is nothing to run."""
+        for reason, rows in reasons.items():
+            self.tell(f"{self.suite.name}: {reason}; left out: {', '.join(rows)}", None)
+        if everything:
+            raise NothingToRun(f"none of these systems can run on {self.suite.name} here; nothing was done")

@@ -86,6 +86,17 @@ def named_models(pairs: Iterable[str]) -> dict[tuple[str, str], Path]:
     return found
 
 
+def misfit(system: System, instance: Instance) -> str | None:
+    """Why a system cannot run on instances like this one, here."""
+    if (missing := system.missing()) is not None:
+        return missing
+    if system.supports(instance):
+        return None
+    if isinstance(system, Blogdit):
+        return f"no model of {system.name} for {instance.problem} (expected --model {system.name}=PATH)"
+    return f"{system.name} does not solve {instance.problem}"
+
+
 def own_names(models: Models) -> list[str]:
     """Of models that are neither those of blogdit nor of a variant: they are systems by themselves."""
     return list(dict.fromkeys(name for name, _ in models if name not in VARIANTS))

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from blogdit import datasets
-from blogdit.baselines import System
 from blogdit.bench.calls import Call, Cell, carry_out
-from blogdit.bench.options import NothingToRun, Options, Tell, Unanswered
-from blogdit.bench.own import Blogdit, Models, fingerprint, make, own_names
+from blogdit.bench.options import NothingToRun, Options, Run, Tell, Unanswered
+from blogdit.bench.own import Models, fingerprint, make, misfit, own_names
 from blogdit.bench.records import TABLE, Record, RecordFile, device_name
 from blogdit.bench.suites import SUITES, Case, Entrant, Suite
-from blogdit.csp import Instance
 from blogdit.errors import InputError
 from blogdit.processes import Processes
 from blogdit.result import Result
@@ -49,12 +47,10 @@ def run_suite(suite: Suite, out: Path, options: Options, models: Models, tell: T
     options = replace(options, device=str(resolve_device(options.device)))
     if options.quick:
         suite = replace(suite, cases=suite.quick, runs=min(suite.runs, 4), published=False)
-    cases = _cases(suite, options)
-    entrants = _entrants(suite, options, models)
-    run = _paths if suite.table == "trajectory" else _systems
+    run = Run(suite, _cases(suite, options), _entrants(suite, options, models), options, models, tell)
     with RecordFile(out, _settings(suite, options, models)) as file:
         try:
-            run(suite, cases, entrants, file, options, models, tell)
+            _go_on(run, file)
         finally:  # also of a run that was stopped
             _report(suite, file, options)
     number = len(file.records)
@@ -62,39 +58,20 @@ def run_suite(suite: Suite, out: Path, options: Options, models: Models, tell: T
     return file.records
 
 
-def _systems(
-    suite: Suite,
-    cases: Sequence[Case],
-    entrants: Sequence[Entrant],
-    file: RecordFile,
-    options: Options,
-    models: Models,
-    tell: Tell,
-) -> None:
-    work = plan(suite, cases, entrants, file.records, options, models, tell)
-    if not work.cells:
-        raise NothingToRun(f"none of these systems can run on {suite.name} here; nothing was done")
-    for records in perform(suite, work, options, tell):
+def _go_on(run: Run, file: RecordFile) -> None:
+    """What the records lack."""
+    if run.suite.table == "trajectory":
+        from blogdit.bench.trajectory import collect
+
+        return collect(run, file)
+    work = plan(run, file.records)
+    for records in perform(run, work):
         file.append(records)
     if work.failed:
         each = ", ".join(f"{name} ({count})" for name, count in Counter(work.failed).items())
-        raise Unanswered(f"{suite.name}: no answer to some instances: {each}, see above; the same command asks again")
-
-
-def _paths(
-    suite: Suite,
-    cases: Sequence[Case],
-    entrants: Sequence[Entrant],
-    file: RecordFile,
-    options: Options,
-    models: Models,
-    tell: Tell,
-) -> None:
-    from blogdit.bench.trajectory import collect
-
-    protocol = next(case for case in suite.cases if case.name == cases[0].name)
-    # A path is made of steps, whatever --seconds says.
-    collect(suite, replace(cases[0], steps=cases[0].steps or protocol.steps), entrants, file, options, models, tell)
+        raise Unanswered(
+            f"{run.suite.name}: no answer to some instances: {each}, see above; the same command asks again"
+        )
 
 
 def _report(suite: Suite, file: RecordFile, options: Options) -> None:
@@ -146,34 +123,25 @@ def _entrants(suite: Suite, options: Options, models: Models) -> list[Entrant]:
     return rows + [Entrant(name, name) for name in wanted if name not in present]
 
 
-def plan(
-    suite: Suite,
-    cases: Sequence[Case],
-    entrants: Sequence[Entrant],
-    records: Sequence[Record],
-    options: Options,
-    models: Models,
-    tell: Tell,
-) -> Work:
+def plan(run: Run, records: Sequence[Record]) -> Work:
     """What is left to do after the records that are there."""
     there = {(record["case"], record["system"], record["instance"]) for record in records}
     cells, total = [], 0
     absent: dict[str, list[str]] = {}
-    made = {entrant.label: make(entrant.system, models, entrant.options) for entrant in entrants}
-    for case in cases:
-        instances = datasets.load(case.split, options.data, case.count)
-        for entrant in entrants:
+    made = {entrant.label: make(entrant.system, run.models, entrant.options) for entrant in run.entrants}
+    for case in run.cases:
+        instances = datasets.load(case.split, run.options.data, case.count)
+        for entrant in run.entrants:
             system = made[entrant.label]
-            reason = system.missing() or _misfit(system, instances[0])
+            reason = misfit(system, instances[0])
             if reason is not None:
                 absent.setdefault(reason, []).append(f"{entrant.label} on {case.name}")
                 continue
             waiting = [one for one in instances if (case.name, entrant.label, one.name) not in there]
             total += len(instances)
-            cells.append(Cell(case, entrant, system, waiting, 1 if system.batched else options.jobs))
-    _check_models(models, {cell.waiting[0].problem for cell in cells if cell.waiting}, options)
-    for reason, left_out in absent.items():
-        tell(f"{suite.name}: {reason}; left out: {', '.join(left_out)}", None)
+            cells.append(Cell(case, entrant, system, waiting, 1 if system.batched else run.options.jobs))
+    _check_models(run.models, {cell.waiting[0].problem for cell in cells if cell.waiting}, run.options)
+    run.leave_out(absent, everything=not cells)
     return Work(cells, total, total - sum(len(cell.waiting) for cell in cells))
 
 
@@ -186,16 +154,9 @@ def _check_models(models: Models, problems: set[str], options: Options) -> None:
             )
 
 
-def _misfit(system: System, instance: Instance) -> str | None:
-    if system.supports(instance):
-        return None
-    if isinstance(system, Blogdit):
-        return f"no model of {system.name} for {instance.problem} (expected --model {system.name}=PATH)"
-    return f"{system.name} does not solve {instance.problem}"
-
-
-def perform(suite: Suite, work: Work, options: Options, tell: Tell) -> Iterator[list[Record]]:
+def perform(run: Run, work: Work) -> Iterator[list[Record]]:
     """Solve what is left; yields the records of each call."""
+    suite, options, tell = run.suite, run.options, run.tell
     facts = {"workers": options.workers, "jobs": options.jobs, "commit": commit()}
     devices = {True: device_name(options.device), False: device_name("cpu")}  # of systems that solve many at a time
     with Processes() as processes:
@@ -204,27 +165,27 @@ def perform(suite: Suite, work: Work, options: Options, tell: Tell) -> Iterator[
             place = f"{suite.name}, {cell.case.name}, {cell.entrant.label}"
             if cell.waiting:
                 tell(place, work)
-            for call in carry_out(cell, suite.runs, options, processes, tell):
+            for call in carry_out(cell, run, processes):
                 together, budget = call.order.together, call.order.budget
-                number = len(together)
-                cell.done += number
+                count = len(together)
+                cell.done += count
                 cell.seconds += call.seconds
-                work.done += number
+                work.done += count
                 if call.error is not None:
-                    work.failed += [cell.entrant.label] * number
+                    work.failed += [cell.entrant.label] * count
                     tell(f"{place}, {_names(call)}: {call.error}", None)
                     continue
                 shared = {
                     **{"suite": suite.name, "case": cell.case.name, "system": cell.entrant.label},
-                    **{"call_seconds": round(call.seconds, 6), "seconds": round(call.seconds / number, 6)},
-                    **{"batch": number, "budget_seconds": budget.seconds, "budget_steps": budget.steps},
+                    **{"call_seconds": round(call.seconds, 6), "seconds": round(call.seconds / count, 6)},
+                    **{"batch": count, "budget_seconds": budget.seconds, "budget_steps": budget.steps},
                     **{"device": devices[cell.system.batched], "searches": cell.system.searches, **facts},
                     "weights": cell.system.provenance(together[0]),
                 }
                 yield [
-                    {**_result(result), **shared, "run": run, "best_known": best_known.get(result.instance.name)}
+                    {**_result(result), **shared, "run": number, "best_known": best_known.get(result.instance.name)}
                     for runs in call.results
-                    for run, result in enumerate(runs)
+                    for number, result in enumerate(runs)
                 ]
                 tell(place, work)
 

@@ -8,7 +8,7 @@ replaced. The plane shows broad differences; it is not the energy landscape.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,10 +21,10 @@ from blogdit.baselines import Budget, system
 from blogdit.baselines.base import Clock
 from blogdit.baselines.qubo import qubo
 from blogdit.baselines.rlsa import anneal, settings_for
-from blogdit.bench.options import NothingToRun, Options, Tell
-from blogdit.bench.own import Blogdit, Models, make
+from blogdit.bench.options import NothingToRun, Options, Run
+from blogdit.bench.own import Blogdit, Models, make, misfit
 from blogdit.bench.records import Record, RecordFile, device_name
-from blogdit.bench.suites import Case, Entrant, Suite
+from blogdit.bench.suites import Case, Entrant
 from blogdit.constraints import IntArray
 from blogdit.csp import Instance
 from blogdit.errors import InputError
@@ -71,41 +71,34 @@ def background(instance: Instance, solution: IntArray, rng: np.random.Generator)
     return np.where(replaced & ~instance.is_given, digits, solution)
 
 
-def _misfit(entrant: Entrant, instance: Instance, models: Models) -> str | None:
-    system = make(entrant.system, models)
-    if isinstance(system, Blogdit):
-        return None if system.supports(instance) else f"no model of {entrant.system} for {instance.problem}"
-    return None if entrant.system == "rlsa" else "paths are those of rlsa, blogdit and its variants"
-
-
-def _showable(
-    suite: Suite, entrants: Sequence[Entrant], instance: Instance, models: Models, tell: Tell
-) -> list[Entrant]:
+def _showable(run: Run, instance: Instance) -> list[Entrant]:
     shown = []
-    for entrant in entrants:
-        reason = _misfit(entrant, instance, models)
+    absent: dict[str, list[str]] = {}
+    for entrant in run.entrants:
+        one = make(entrant.system, run.models)
+        if entrant.system != "rlsa" and not isinstance(one, Blogdit):
+            reason: str | None = "paths are those of rlsa, blogdit and its variants"
+        else:
+            reason = misfit(one, instance)
         if reason is None:
             shown.append(entrant)
         else:
-            tell(f"{suite.name}: {reason}; left out: {entrant.label}", None)
-    if not shown:
-        raise NothingToRun(f"none of these systems can run on {suite.name} here; nothing was done")
+            absent.setdefault(reason, []).append(entrant.label)
+    run.leave_out(absent, everything=not shown)
     return shown
 
 
-def collect(
-    suite: Suite,
-    case: Case,
-    entrants: Sequence[Entrant],
-    file: RecordFile,
-    options: Options,
-    models: Models,
-    tell: Tell,
-) -> None:
+def collect(run: Run, file: RecordFile) -> None:
     """Records of the cloud, the solution and every step of each entrant that is not there yet."""
+    suite, options, models, tell = run.suite, run.options, run.models, run.tell
+    protocol = next(case for case in suite.cases if case.name == run.cases[0].name)
+    case = replace(run.cases[0], steps=run.cases[0].steps or protocol.steps)  # whatever --seconds says
     instance = datasets.load(case.split, options.data, case.count or 1)[0]
-    entrants = _showable(suite, entrants, instance, models, tell)
-    answer = system("cp-sat").solve(instance, Budget(seconds=60))
+    entrants = _showable(run, instance)
+    solver = system("cp-sat")
+    if (missing := solver.missing()) is not None:
+        raise NothingToRun(f"{suite.name}: {missing}; nothing was done")
+    answer = solver.solve(instance, Budget(seconds=60))
     if answer.status != "solved":
         raise InputError(f"{instance.name} has no solution that CP-SAT finds in a minute")
     solution, free = answer.values, ~instance.is_given
