@@ -197,8 +197,9 @@ def test_records_say_how_they_came_about(tmp_path):
         assert row["seconds"] == pytest.approx(row["call_seconds"] / row["batch"], abs=1e-5)
 
 
-def test_time_left_comes_from_what_was_measured():
+def test_time_left_is_what_is_allowed_and_then_what_was_measured():
     cell = calls.Cell(TINY.cases[0], TINY.entrants[0], systems()["greedy"], waiting=[None] * 4)
+    cell.allowed = calls.allowance(cell, Options())
     assert runner.Work([cell], 4).time_left() == 4.0
     cell.done, cell.seconds = 2, 0.5
     assert runner.Work([cell], 4).time_left() == 0.5
@@ -214,9 +215,13 @@ def test_graphs_of_one_size_share_a_stretch_on_a_gpu():
     assert [[one.size for one in together] for together in batches] == [[5, 5, 5], [6]]
     together = batches[0]
     assert calls.budget(cell, together, Options(device="cuda")).seconds == 180
+    assert calls.allowance(cell, Options(device="cuda")) == 2 * 180
     assert [len(alone) for alone in calls.batches(cell, Options(device="cpu"))] == [1] * 4
+    assert calls.allowance(cell, Options(device="cpu")) == 4 * 180
     pooled = replace(cell, case=replace(case, stretch=False))
     assert calls.budget(pooled, together, Options()).seconds == 540
+    counting = replace(cell, system=systems()["gibbs"], case=replace(case, stretch=False, steps=7))
+    assert calls.allowance(counting, Options(device="cuda")) == 4 * 180
 
 
 def test_instances_that_share_their_time_share_ten_minutes_at_most():

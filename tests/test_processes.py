@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -108,16 +109,19 @@ def test_a_signal_of_the_terminal_does_not_reach_it(process):
     assert process.call(os.getsid, 0) != os.getsid(0)
 
 
-def test_it_ends_when_nobody_can_ask_it_any_more():
-    """Also if we are killed."""
-    code = "import sys; from blogdit.processes import Process; p = Process(); print(flush=True); sys.stdin.read()"
+@pytest.mark.parametrize("waits", ["sys.stdin.read()", "p.call(time.sleep, 1)"])
+def test_it_ends_without_a_word_when_nobody_can_ask_it_any_more(waits):
+    """Also if we are killed, and while it works."""
+    code = f"import sys, time; from blogdit.processes import Process; p = Process(); print(flush=True); {waits}"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen([sys.executable, "-c", code], env=environment, **pipes) as owner:
         assert owner.stdout is not None
         owner.stdout.readline()
+        time.sleep(0.3)  # by then the child has its call, or never will
         owner.kill()
-        owner.communicate(timeout=30)  # its stderr, which it shares with its child, is closed by both
+        _, told = owner.communicate(timeout=30)  # its stderr, which it shares with its child, is closed by both
+    assert told == b""
 
 
 def test_several_are_used_again():

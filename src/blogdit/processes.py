@@ -114,4 +114,7 @@ def serve(calls: BinaryIO, answers: BinaryIO) -> None:
 if __name__ == "__main__":
     kept = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
-    serve(sys.stdin.buffer, kept)
+    try:
+        serve(sys.stdin.buffer, kept)
+    except BrokenPipeError:  # nobody is left to tell
+        os._exit(1)

@@ -31,13 +31,14 @@ class Cell:
     system: System
     waiting: list[Instance]
     jobs: int = 1  # calls at the same time
+    allowed: float = 0.0  # seconds, by the budgets of all calls
     seconds: float = 0.0  # of all calls so far
     done: int = 0
 
     def expected(self) -> float:
-        """Seconds for what is left: as measured, or else at most what the budget allows."""
-        each = self.seconds / self.done if self.done else self.case.seconds
-        return each * (len(self.waiting) - self.done) / self.jobs
+        """Seconds for what is left: as measured, or else at most what is allowed."""
+        left = self.seconds / self.done * (len(self.waiting) - self.done) if self.done else self.allowed
+        return left / self.jobs
 
 
 class Order(NamedTuple):
@@ -121,6 +122,12 @@ def budget(cell: Cell, together: Sequence[Instance], options: Options) -> Budget
         own = system.counts == "own steps" and options.steps is None and not options.quick
         return replace(shared, steps=None if own else case.steps)
     return replace(shared, seconds=case.seconds * (len(together) if system.batched and not case.stretch else 1))
+
+
+def allowance(cell: Cell, options: Options) -> float:
+    """Seconds that all calls of a cell may take; of those that count steps as many as others have: nobody knows."""
+    times = [(len(together), budget(cell, together, options).seconds) for together in batches(cell, options)]
+    return sum(count * cell.case.seconds if seconds is None else seconds for count, seconds in times)
 
 
 def attempt(order: Order) -> Call:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from blogdit import datasets
-from blogdit.bench.calls import Call, Cell, carry_out
+from blogdit.bench.calls import Call, Cell, allowance, carry_out
 from blogdit.bench.options import NothingToRun, Options, Run, Tell, Unanswered
 from blogdit.bench.own import Models, fingerprint, make, misfit, own_names
 from blogdit.bench.records import TABLE, Record, RecordFile, device_name
@@ -139,7 +139,8 @@ def plan(run: Run, records: Sequence[Record]) -> Work:
                 continue
             waiting = [one for one in instances if (case.name, entrant.label, one.name) not in there]
             total += len(instances)
-            cells.append(Cell(case, entrant, system, waiting, 1 if system.batched else run.options.jobs))
+            cell = Cell(case, entrant, system, waiting, 1 if system.batched else run.options.jobs)
+            cells.append(replace(cell, allowed=allowance(cell, run.options)))
     _check_models(run.models, {cell.waiting[0].problem for cell in cells if cell.waiting}, run.options)
     run.leave_out(absent, everything=not cells)
     return Work(cells, total, total - sum(len(cell.waiting) for cell in cells))
