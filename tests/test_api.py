@@ -98,6 +98,8 @@ def test_a_path_is_not_an_instance(model):
         blogdit.solve("graph.col", model=model)
     with pytest.raises(InputError, match=r"^expected instances, got dict$"):
         blogdit.solve([{}], model=model)
+    with pytest.raises(InputError, match=r"^expected an instance, got list$"):
+        next(blogdit.stream(generate("coloring", 1), model=model))
 
 
 def test_an_option_of_the_wrong_type(model):
@@ -145,6 +147,8 @@ def test_a_model_that_does_not_fit(sudoku4):
     [
         ({"device": "tpu"}, "unknown device 'tpu'; expected auto, cpu or cuda"),
         ({"chains": 0}, "chains must be at least 1, got 0"),
+        ({"seed": 1 << 70}, "seed must be a whole number from 0 to"),
+        ({"seed": "x"}, "seed must be a whole number from 0 to 4611686018427387904, got 'x'"),
         ({"time": 3}, "unknown option time; expected steps, time_limit"),
     ],
 )

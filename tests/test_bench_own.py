@@ -84,8 +84,10 @@ def test_models_are_named_by_system(tmp_path):
 
 def test_a_model_may_be_a_row_of_its_own():
     models = named_models([f"mine={own.bundled_models()['mis']}"])
+    assert models == named_models(["mine=mis"])
     mine = make("mine", models)
     assert isinstance(mine, Blogdit)
+    assert own.misfit(mine, generate("coloring", 1, seed=1)[0]) == "mine is a model for mis, not for coloring"
     assert list(mine.weights) == ["mis"]
     assert mine.searches
     assert not make("blogdit-last-step", {}).searches

@@ -58,6 +58,21 @@ def test_verify_reports_the_objective_and_counts_what_it_leaves_out(files, capsy
     ]
 
 
+def test_verify_does_not_believe_records(files, capsys):
+    said = {"instance": "graph", "values": [0, 1, 0, 0], "objective": 2.5, "violations": 0, "status": "feasible"}
+    for change, words in (
+        ({}, None),
+        ({"objective": 999}, "objective 999, not 2.5"),
+        ({"violations": 4}, "violations 4, not 0"),
+        ({"status": "infeasible"}, "infeasible, which it is not"),
+    ):
+        (graph,) = files(graph="4 3\n1 2 1.5\n2 3 1\n3 4 1\n")
+        (record,) = files(solution=json.dumps({**said, **change}))
+        assert run(["verify", graph, record]) == (0 if words is None else 3)
+        wrong = [] if words is None else [f"graph: WRONG RECORD, it says {words}"]
+        assert capsys.readouterr().out.splitlines() == ["graph: valid, objective 2.5", *wrong]
+
+
 def test_verify_several_instances(files, capsys):
     arguments = files(puzzles=f"{NINE}\n{NINE}\n", solutions=f"{SOLVED}\n{SOLVED[::-1]}\n")
     assert run(["verify", *arguments, "--max-violations", "0"]) == 3
@@ -102,6 +117,15 @@ def test_generate_repeats_with_the_seed(tmp_path, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+def test_generate_overwrites_nothing(tmp_path, capsys):
+    precious = tmp_path / "sudoku-1.txt"
+    precious.write_text("precious")
+    for out, count in ((precious, "1"), (tmp_path, "2")):
+        assert run(["generate", "sudoku", "--count", count, "--out", str(out)]) == 2
+        assert capsys.readouterr().err == f"blogdit: {precious}: exists already; expected another --out\n"
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"sudoku-1.txt": "precious"}
+
+
 @pytest.mark.parametrize("problem", ["sudoku", "coloring", "maxcut", "mis"])
 def test_generate_then_read(tmp_path, problem):
     """One file, a folder, and JSON lines hold the same instances, recognised without options."""
@@ -136,6 +160,8 @@ def test_generate_settings(tmp_path):
         (["generate", "sudoku"], "--out"),
         (["generate", "sudoku", "--count", "0", "--out", "x"], "count"),
         (["generate", "sudoku", "--seed", "-1", "--out", "x"], "seed"),
+        (["generate", "sudoku", "--seed", str(1 << 63), "--out", "x"], "seed"),
+        (["generate", "sudoku", "--set", "min_givens=90", "--out", "x"], "puzzle must be a whole number from 22 to 81"),
         (["generate", "sudoku", "--set", "box", "--out", "x"], "expected --set KEY=VALUE, got 'box'"),
         (["generate", "sudoku", "--set", "bax=3", "--out", "x"], "sudoku has no setting 'bax'; it takes box,"),
         (["generate", "coloring", "--set", "colors=0", "--out", "x"], "colors must be a whole number of at least 1"),

@@ -93,6 +93,19 @@ def test_objective_weights_must_be_finite(weight):
         Objective("maximize", unary=[[0, 1]], unary_weights=[weight])
 
 
+def test_objective_weights_must_have_a_finite_sum():
+    with pytest.raises(ValueError, match="the weights of an objective must have a finite sum"):
+        Objective("maximize", differ=[[0, 1], [1, 2]], differ_weights=[1e308, -1e308])
+    Objective("maximize", differ=[[0, 1], [1, 2]], differ_weights=[1e307, -1e307])
+
+
+def test_instances_are_told_in_a_line():
+    one = Instance([2, 2, 3], (NotEqual([[0, 1], [1, 2]]),), Objective("minimize"), problem="toy", name="a")
+    assert repr(one) == "<Instance 'a' of toy: 3 variables, 2 constraints, minimize>"
+    assert one.verify([0, 0, 1]).in_words == "1 constraint violated"
+    assert one.verify([0, 1, 0]).in_words == "0 constraints violated"
+
+
 def test_objective_sense():
     with pytest.raises(ValueError, match="sense must be minimize or maximize"):
         Objective("up")

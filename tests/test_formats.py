@@ -241,6 +241,33 @@ def test_what_cannot_be_written(tmp_path, instances, name, message):
     assert not (tmp_path / name).exists()
 
 
+def test_one_instance_is_written_as_a_list_of_one(tmp_path):
+    (graph,) = generate("mis", 1)
+    formats.write(graph, tmp_path / "one.json")
+    assert same(formats.read(tmp_path / "one.json")[0], graph)
+    with pytest.raises(InputError, match="expected instances, and then a path; got str"):
+        formats.write("one.json", graph)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("5 4\n1 2\n2 3\n3 4\n4 5\n", "g.edges:1: reads like 'VERTICES EDGES' and like an edge"),
+        ("# a graph\n4 2\n1 2\n2 3\n", "g.edges:2: reads like 'VERTICES EDGES' and like an edge"),
+        ("4 4\n1 2\n2 3\n3 4\n4 5\n", "g.edges:1: self-loop 4 4"),  # vertex 5 is beyond four
+    ],
+)
+def test_counts_in_front_of_an_edge_list_are_not_taken_for_an_edge(tmp_path, text, message):
+    with pytest.raises(InputError, match=message):
+        formats.read(_write(tmp_path / "g.edges", text), "mis")
+
+
+@pytest.mark.parametrize("text", ["5 3\n1 2\n2 3\n3 4\n4 5\n", "1 2\n2 3\n3 4\n", "1 2\n"])
+def test_edges_that_cannot_be_counts_are_edges(tmp_path, text):
+    (graph,) = formats.read(_write(tmp_path / "g.edges", text), "mis")
+    assert graph.size == len({*text.split()})
+
+
 def test_solutions_round_trip(tmp_path):
     puzzles = formats.read(_write(tmp_path / "p.txt", f"{NINE}\n{SOLVED}\n"))
     values = sudoku.parse(SOLVED) - 1

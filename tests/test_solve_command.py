@@ -67,10 +67,10 @@ def test_graphs_and_exit_code_3(solve, tmp_path, any_model):
     write(tmp_path / "cut.gset", ["3 2", "1 2 1.5", "2 3 1"])
     code, out, _ = solve(tmp_path / "triangle.col", "--colors", 2, "--steps", 5, model=any_model)
     assert code == 3
-    assert out.startswith("triangle: no valid answer exists: all were tried, 1 constraints violated; the closest:\n")
+    assert out.startswith("triangle: no valid answer exists: all were tried, 1 constraint violated; the closest:\n")
     code, out, _ = solve(tmp_path / "triangle.col", "--colors", 2, "--steps", 5, "--no-polish", model=any_model)
     assert code == 3
-    assert out.startswith("triangle: no valid answer found, 1 constraints violated; the closest:\n")
+    assert out.startswith("triangle: no valid answer found, 1 constraint violated; the closest:\n")
     code, out, _ = solve(tmp_path / "cut.gset", "--steps", 5, model=any_model)
     assert (code, out.splitlines()[0]) == (0, "cut: feasible, objective 2.5")
     code, out, _ = solve(tmp_path / "cut.gset", "--steps", 5, "--no-polish", "--json", model=any_model)
@@ -186,7 +186,7 @@ def test_resume_with_another_question_is_an_error(tmp_path, capsys):
     assert run([*command, "--problem", "mis"]) == 0
     assert run([*command, "--problem", "maxcut", "--resume"]) == 2
     error = capsys.readouterr().err.splitlines()[-1]
-    assert error.endswith("o.jsonl: holds 't' as mis with 3 variables; expected maxcut with 3, or another --out")
+    assert error.endswith("o.jsonl:1: holds the answer to another instance 't'; expected the same, or another --out")
     assert len(records(out)) == 1
 
 
@@ -197,7 +197,19 @@ def test_resume_with_fewer_colors_is_an_error(tmp_path, capsys):
     assert run([*command, "3"]) == 0
     assert run([*command, "2", "--resume"]) == 2
     error = capsys.readouterr().err.splitlines()[-1]
-    assert error.endswith("o.jsonl: holds 't' with more than 2 values; expected another --out")
+    assert error.endswith("o.jsonl:1: holds the answer to another instance 't'; expected the same, or another --out")
+
+
+def test_resume_with_other_instances_of_the_same_names_is_an_error(solve, tmp_path, lines):
+    out = tmp_path / "o.jsonl"
+    (tmp_path / "other").mkdir()
+    path, other = write(tmp_path / "p.txt", lines[:3]), write(tmp_path / "other" / "p.txt", lines[3:6])
+    assert solve(path, "--steps", 300, "--out", out)[0] == 0
+    before = out.read_text()
+    code, _, err = solve(other, "--steps", 300, "--out", out, "--resume")
+    assert code == 2
+    assert "holds the answer to another instance 'p:1'; expected the same, or another --out" in err
+    assert out.read_text() == before
 
 
 def test_a_run_that_fails_at_once_leaves_no_file(solve, tmp_path):
@@ -211,6 +223,9 @@ def test_an_existing_file_is_not_overwritten(solve, tmp_path, lines):
     code, _, err = solve(path, "--out", out)
     assert code == 2
     assert err == f"blogdit: {out}: exists already; expected --resume to go on with it, or another file\n"
+    code, _, err = solve(path, "--trace", out)
+    assert code == 2
+    assert err == f"blogdit: {out}: exists already; expected another file\n"
     code, _, err = solve(path, "--out", out, "--resume")
     assert code == 2
     assert err == f"blogdit: {out}:1: not a record of blogdit; expected a file that --out has written\n"
@@ -322,6 +337,8 @@ def test_a_missing_file_beside_a_good_one(solve, tmp_path, lines):
         (["--schedule", "x"], "schedule must be cycle or budget"),
         (["--time-limit", "-1"], "time-limit"),
         (["--threads", "0"], "threads"),
+        (["--threads", "100000"], "threads must be from 1 to 1024, got 100000"),
+        (["--seed", str(1 << 63)], "seed"),
         (["--steps", "many"], "steps"),
         (["--total-time", "nan"], "total-time"),
     ],

@@ -98,8 +98,11 @@ def test_what_chooses_does_not_train_even_if_it_is_given_twice():
     rows = [replace_name(row(1), size) for size in range(6)]
     data = data_for(recipe("row", own=True), 0, rows, rows[4:], silent)
     assert [one.name for one in data.training] == ["row-0", "row-1", "row-2", "row-3"]
+    few = data_for(recipe("row", {"validation": 1}, own=True), 0, rows, rows[4:], silent)
+    assert [one.name for one in few.training] == ["row-0", "row-1", "row-2", "row-3"]
+    assert [one.name for one in few.validation] == ["row-4"]
     with pytest.raises(InputError, match="every training instance is also a validation instance"):
-        data_for(recipe("row", own=True), 0, rows, rows, silent)
+        data_for(recipe("row", {"validation": 1}, own=True), 0, rows, rows, silent)
 
 
 def test_mistakes_in_what_is_given(tmp_path, capsys):

@@ -10,7 +10,7 @@ from typing import Any
 from blogdit import runlog
 from blogdit.checkpoint import Model, load_model
 from blogdit.csp import Instance
-from blogdit.errors import InputError
+from blogdit.errors import InputError, check_seed
 from blogdit.problems import families
 from blogdit.recipe import Recipe, recipe
 from blogdit.result import Result
@@ -49,6 +49,8 @@ def solver_for(
     `options` are those of `SolveOptions`. What the model's card recommends (block, cycle, chains) fills in what is
     left out; without any budget an instance gets ten seconds.
     """
+    if not isinstance(instance, Instance):
+        raise InputError(f"expected an instance, got {type(instance).__name__}")
     solver = _solver_for_problem(instance, model, device, **options)
     if misfit := solver.model.misfit(instance):
         raise solver.model.refusal(instance, misfit)
@@ -194,6 +196,9 @@ def train(
             known = ", ".join(sorted(families()))
             raise InputError(f"unknown problem {problem!r}; known: {known}; one of your own needs --data")
         budget = Budget(updates, minutes)
+        check_seed(seed)
+        if pause_after is not None and not pause_after >= 0:
+            raise InputError(f"expected minutes to pause after, got {pause_after}")
         if resume:
             saved = runlog.read_header(out / runlog.STATE)
             chosen, seed = Recipe.from_dict(saved["recipe"]), saved["seed"]

@@ -65,6 +65,8 @@ def run(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:
+        if isinstance(error, MemoryError) or "allocate memory" in str(error) or "out of memory" in str(error):
+            return _fail("not enough memory; expected less at a time (--chains, --batch-size) or smaller instances")
         describe = getattr(error, "format_message", None)  # what typer's usage errors have in common
         if describe is None:
             raise

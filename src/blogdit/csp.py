@@ -48,6 +48,10 @@ class Objective(WriteOnce):
         self.unary_weights = reals(unary_weights, "unary_weights", len(self.unary))
         self.differ_weights = reals(differ_weights, "differ_weights", len(self.differ))
         self.pairwise_weights = reals(pairwise_weights, "pairwise_weights", len(self.pairwise))
+        weights = np.concatenate([self.unary_weights, self.differ_weights, self.pairwise_weights])
+        with np.errstate(over="ignore"):
+            if not np.isfinite(np.abs(weights).sum()):
+                raise ValueError("the weights of an objective must have a finite sum")
         require_two_variables(self.differ)
         require_two_variables(self.pairwise[:, :2])
 
@@ -102,6 +106,10 @@ class Verdict:
     @property
     def satisfied(self) -> bool:
         return self.violated == 0
+
+    @property
+    def in_words(self) -> str:
+        return f"{self.violated} constraint{'s' * (self.violated != 1)} violated"
 
     def violations(self) -> Iterator[Violation]:
         """Each violated constraint, one at a time (there may be millions)."""
@@ -188,6 +196,11 @@ class Instance:
         givens = dict(self.givens)
         arguments = (self.domain_sizes, self.constraints, self.objective, givens, self.problem, self.name)
         return Instance, (*arguments, self.positions, self.labels)
+
+    def __repr__(self) -> str:
+        parts = [f"{self.size} variables", f"{sum(len(group) for group in self.constraints)} constraints"]
+        parts += [] if self.objective is None else [self.objective.sense]
+        return f"<Instance {self.name!r} of {self.problem}: {', '.join(parts)}>"
 
     @property
     def size(self) -> int:

@@ -15,6 +15,7 @@ from torch import distributed
 import blogdit
 from blogdit.errors import InputError
 
+MOST_THREADS = 1024  # some thousands end in a crash of OpenMP
 HAS_TRITON = importlib.util.find_spec("triton") is not None
 
 
@@ -34,8 +35,8 @@ def runs_kernels(device: torch.device) -> bool:
 
 def set_threads(threads: int | None) -> None:
     if threads is not None:
-        if threads < 1:
-            raise InputError(f"threads must be at least 1, got {threads}")
+        if not 1 <= threads <= MOST_THREADS:
+            raise InputError(f"threads must be from 1 to {MOST_THREADS}, got {threads}")
         torch.set_num_threads(threads)
 
 

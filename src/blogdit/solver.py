@@ -116,11 +116,11 @@ class Solver:
             yield from self._finish(crew, left, done=not self.stopping)
 
     def incumbent(self) -> float | None:
-        """The best objective so far of the first instance on the device."""
+        """The best objective that chains have so far, of the first instance in work."""
         if self.crew is None:
             return None
-        place = next((place for place, job in enumerate(self.crew.jobs) if not job.answered), 0)
-        if (goal := self.crew.jobs[place].instance.objective) is None:
+        place = next((place for place, job in enumerate(self.crew.jobs) if not job.answered), None)
+        if place is None or (goal := self.crew.jobs[place].instance.objective) is None:
             return None
         lowest = float(self.crew.best_objective[place])
         return None if math.isinf(lowest) else lowest if goal.sense == "minimize" else -lowest

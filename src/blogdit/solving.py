@@ -9,6 +9,7 @@ from typing import Any, Literal
 from blogdit.blocks import SELECTORS, SelectorName
 from blogdit.constraints import IntArray
 from blogdit.csp import Instance
+from blogdit.errors import check_seed
 from blogdit.result import Result
 
 
@@ -42,6 +43,7 @@ class SolveOptions:
             value = getattr(self, name)
             if value is not None and not value >= 0:
                 raise ValueError(f"{name} must not be negative, got {value}")
+        check_seed(self.seed)
         if self.target is not None and not math.isfinite(self.target):
             raise ValueError(f"target must be finite, got {self.target}")
 

@@ -49,11 +49,11 @@ def data_for(recipe: Recipe, seed: int, training: Iterable[Given], validation: I
         made = generated_data(recipe, seed, training=not pool, validation=not held_out, tell=tell)
     except ValueError as error:
         raise InputError(str(error)) from None
-    held_out = [*held_out, *made.validation][:most]
+    held_out = [*held_out, *made.validation]
     sources = {"training": pool_source, "validation": held_out_source}
     return Data(
         _apart([*pool, *made.training], held_out),
-        held_out,
+        held_out[:most],
         {part: source or made.sources[part] for part, source in sources.items()},
     )
 

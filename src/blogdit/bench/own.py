@@ -82,7 +82,7 @@ def named_models(pairs: Iterable[str]) -> dict[tuple[str, str], Path]:
             raise InputError(
                 f"expected --model NAME=PATH with NAME one of {', '.join(VARIANTS)}, or a new one, got {pair!r}"
             )
-        found[name, load(path).problem] = Path(path)
+        found[name, load(path).problem] = bundled_models().get(path, Path(path))
     return found
 
 
@@ -92,6 +92,8 @@ def misfit(system: System, instance: Instance) -> str | None:
         return missing
     if system.supports(instance):
         return None
+    if isinstance(system, Blogdit) and system.name not in VARIANTS:
+        return f"{system.name} is a model for {', '.join(system.weights)}, not for {instance.problem}"
     if isinstance(system, Blogdit):
         return f"no model of {system.name} for {instance.problem} (expected --model {system.name}=PATH)"
     return f"{system.name} does not solve {instance.problem}"

@@ -36,13 +36,17 @@ def generate(
         raise
     except ValueError as error:
         raise InputError(str(error)) from None
-    if not (out.is_dir() or (count > 1 and not out.suffix)):
-        formats.write(instances, out)
-        return
+    parts = {out: instances}
+    if out.is_dir() or (count > 1 and not out.suffix):
+        suffix, width = formats.native_suffix(problem), len(str(count - 1))
+        parts = {out / f"{problem}-{index:0{width}}{suffix}": [one] for index, one in enumerate(instances)}
+    for path in parts:
+        if path.is_file():
+            raise InputError("exists already; expected another --out", path)
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        if out not in parts:
+            out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot be made a folder: {error.strerror or error}", out) from None
-    width = len(str(count - 1))
-    for index, instance in enumerate(instances):
-        formats.write([instance], out / f"{problem}-{index:0{width}}{formats.native_suffix(problem)}")
+    for path, some in parts.items():
+        formats.write(some, path)

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from blogdit.errors import InputError
+from blogdit.errors import LARGEST_SEED, InputError
 
 Problem = Annotated[str | None, typer.Option(help="Read the file as this problem: sudoku, coloring, maxcut, mis.")]
 Colors = Annotated[int | None, typer.Option(help="Number of colours, for graph colouring.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of everything random.")]
 Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu or cuda.")]
 Settings = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="A setting; may be repeated.")]
 

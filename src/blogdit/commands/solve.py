@@ -41,7 +41,7 @@ def solve(
     threads: Annotated[int | None, typer.Option(min=1, help="Threads on the CPU.")] = None,
     batch_size: Annotated[int | None, typer.Option(min=1, help="Instances on the device at a time.")] = None,
     seed: Seed = 0,
-    out: Annotated[Path | None, typer.Option(help="Append a JSON line per instance to this file.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write a JSON line per instance to this file.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Skip the instances that --out holds already.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first broken instance.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print a JSON object per instance.")] = False,
@@ -83,7 +83,7 @@ def solve(
         interrupts.on_signal = pool.stop
         files = find_files(paths, leave_out=[path for path in (out, trace) if path is not None])
         results = None if out is None else stack.enter_context(RecordFile(out, resume))
-        steps_file = None if trace is None else stack.enter_context(RecordFile(trace, resume))
+        steps_file = None if trace is None else stack.enter_context(RecordFile(trace, None if out is None else resume))
         display = stack.enter_context(Display(pool, tally, files, total_time, live))
         pool.trace, pool.on_step = live or trace is not None, display.tick
         pool.on_error = None if strict else _reporter(tally, display)
@@ -133,16 +133,7 @@ def _unanswered(instances: Iterable[Instance], results: RecordFile, tally: Tally
         if held is None:
             yield instance
             continue
-        if (held.problem, held.variables) != (instance.problem, instance.size):
-            raise InputError(
-                f"holds {instance.name!r} as {held.problem} with {held.variables} variables; expected "
-                f"{instance.problem} with {instance.size}, or another --out",
-                results.path,
-            )
-        most = max(instance.domain_sizes, default=0)
-        if held.highest is not None and held.highest >= most:
-            message = f"holds {instance.name!r} with more than {most} values; expected another --out"
-            raise InputError(message, results.path)
+        results.check(instance)
         tally.skipped += 1
         tally.skipped_invalid += held.status == "infeasible"
 

@@ -52,7 +52,7 @@ def print_answer(result: Result) -> None:
     facts: str = result.status
     if result.status == "infeasible":
         nothing = "no valid answer exists: all were tried" if result.exhausted else "no valid answer found"
-        facts = f"{nothing}, {result.verdict.violated} constraints violated; the closest:"
+        facts = f"{nothing}, {result.verdict.in_words}; the closest:"
     elif result.objective is not None:
         facts += f", objective {result.objective:.8g}"
         if result.raw_objective not in (None, result.objective):

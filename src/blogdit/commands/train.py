@@ -22,7 +22,7 @@ def train(
     data: Annotated[list[Path], typer.Option(help="Train on the instances of this file; may be repeated.")] = [],  # noqa: B006
     valid: Annotated[Path | None, typer.Option(help="Choose the best weights on the instances of this file.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
-    pause_after: Annotated[float | None, typer.Option(help="Stop after so many minutes, to be resumed.")] = None,
+    pause_after: Annotated[float | None, typer.Option(min=0, help="Stop after so many minutes, to be resumed.")] = None,
     seed: Seed = 0,
     device: Device = "auto",
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard files.")] = False,

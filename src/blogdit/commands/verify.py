@@ -24,7 +24,7 @@ def verify(
     """Check solutions exactly: every violated constraint, the objective, and a verdict for each instance.
 
     Records with names are matched by name, other solutions by their order. Exit code 0: all are valid; 3: at least one
-    is not, or has no solution.
+    is not, or has no solution, or its record says something else than what is found here.
 
     \b
     Examples:
@@ -34,17 +34,20 @@ def verify(
     """
     files = find_files([instance], leave_out=[solution] if instance.is_dir() else [])
     instances = list(read_all(files, problem, colors))
-    valid = 0
-    for checked, values in zip(instances, match_solutions(solution, instances), strict=True):
-        if values is None:
+    valid, wrong = 0, 0
+    for checked, found in zip(instances, match_solutions(solution, instances), strict=True):
+        if found is None:
             print(f"{checked.name}: no solution in {solution}")
             continue
-        verdict = checked.verify(values)
+        verdict = checked.verify(found.values)
         valid += verdict.satisfied
         _report(checked, verdict, max_violations)
+        if said := found.contradiction(verdict):
+            wrong += 1
+            print(f"{checked.name}: WRONG RECORD, it says {said}")
     if len(instances) > 1:
-        print(f"{valid} of {len(instances)} valid")
-    if valid < len(instances):
+        print(f"{valid} of {len(instances)} valid" + (f"; {wrong} wrong records" if wrong else ""))
+    if wrong or valid < len(instances):
         raise typer.Exit(3)
 
 

@@ -153,12 +153,15 @@ def native_suffix(problem: str) -> str:
     return SUFFIXES[NATIVE.get(problem, "json")]
 
 
-def write(instances: Iterable[Instance], path: str | Path) -> None:
-    """Write instances to a file; its suffix tells the format, otherwise the problem's usual one is used.
+def write(instances: Instance | Iterable[Instance], path: str | Path) -> None:
+    """Write instances, or one, to a file; its suffix tells the format, otherwise the problem's usual one is used.
 
     .json and .jsonl (an object per line), .col (DIMACS), .gset, .edges; each also with .gz or .xz behind it.
     """
-    instances = list(instances)
+    instances = [instances] if isinstance(instances, Instance) else list(instances)
+    for one in instances:
+        if not isinstance(one, Instance):
+            raise InputError(f"expected instances, and then a path; got {type(one).__name__}")
     problems = {instance.problem for instance in instances}
     usual = NATIVE.get(problems.pop(), "json") if len(problems) == 1 else "json"
     if usual != "sudoku" and len(instances) != 1:

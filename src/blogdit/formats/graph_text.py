@@ -178,7 +178,18 @@ def read_edge_list(lines: Lines) -> Graph:
     edges.add_rows(width, f"{width} columns")
     if not len(edges):
         raise lines.error("no edge in the file")
+    if width == 2 and _begins_with_counts(edges.pairs()):
+        raise lines.error(
+            "reads like 'VERTICES EDGES' and like an edge; expected '#' before the first, or the edge in another line",
+            edges.numbers[0],
+        )
     return edges.labelled_graph()
+
+
+def _begins_with_counts(pairs: IntArray) -> bool:
+    """Whether the first pair might be the numbers of vertices and edges of what follows, as many files have them."""
+    (vertices, edges), others = pairs[0], pairs[1:]
+    return bool(len(others) > 0 and edges == len(others) and vertices >= others.max() and others.min() >= 0)
 
 
 def read_with_networkx(lines: Lines, suffix: str) -> Iterator[Graph]:

@@ -8,35 +8,36 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from blogdit.csp import Instance
 from blogdit.errors import InputError
-from blogdit.formats.solutions import record
+from blogdit.formats.solutions import record, solution
 from blogdit.formats.text import COMPRESSION_SUFFIXES
 from blogdit.result import Result
 
 
 class Held(NamedTuple):
-    """What a file says about an instance; None where it says nothing (traces do not)."""
+    """What a file holds about an instance."""
 
-    problem: str | None
-    variables: int | None
-    highest: int | None  # of the values
-    status: str | None
+    status: str | None  # None in traces
+    start: int  # of its line
+    number: int  # of its line
 
 
 class RecordFile:
     """JSON lines, each in the file as soon as it is written. `held` are the instances it held at the start, by name.
 
-    A file that exists is gone on with only if `resume` says so; a last line that a kill has cut off is dropped. An
-    error before the first line leaves no new file behind.
+    A file that exists is gone on with only if `resume` says so (None: this one cannot be); a last line that a kill has
+    cut off is dropped. An error before the first line leaves no new file behind.
     """
 
-    def __init__(self, path: str | Path, resume: bool = False):
+    def __init__(self, path: str | Path, resume: bool | None = False):
         self.path, self.held = Path(path), dict[str, Held]()
         if self.path.suffix in COMPRESSION_SUFFIXES:
             raise InputError("grows line by line and cannot be compressed; expected .jsonl", path)
         if self.path.is_file() and self.path.stat().st_size:
             if not resume:
-                raise InputError("exists already; expected --resume to go on with it, or another file", path)
+                go_on = "" if resume is None else "--resume to go on with it, or "
+                raise InputError(f"exists already; expected {go_on}another file", path)
             self._take_stock()
         self._is_new = not self.path.exists()
         try:
@@ -65,25 +66,36 @@ class RecordFile:
                 end = 0  # of the last whole line
                 for number, line in enumerate(file, 1):
                     if line.endswith(b"\n"):
-                        name, held = self._held(line, number)
-                        self.held[name] = held
+                        data = self._parse(line, number)
+                        self.held[data["instance"]] = Held(data.get("status"), end, number)
                         end += len(line)
                 file.truncate(end)
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror or error}", self.path) from None
 
-    def _held(self, line: bytes, number: int) -> tuple[str, Held]:
+    def check(self, instance: Instance) -> None:
+        """That what is held under its name is about this instance: its values are as good as the file says."""
+        held = self.held[instance.name]
+        with open(self.path, "rb") as file:
+            file.seek(held.start)
+            data = self._parse(file.readline(), held.number)
+        try:
+            found = solution(data)
+            same = data.get("problem") == instance.problem and not found.contradiction(instance.verify(found.values))
+        except (ValueError, OverflowError):  # no values, or more or fewer than the instance has variables
+            same = False
+        if not same:
+            message = f"holds the answer to another instance {instance.name!r}; expected the same, or another --out"
+            raise InputError(message, self.path, held.number)
+
+    def _parse(self, line: bytes, number: int) -> dict[str, Any]:
         try:
             data = json.loads(line)
-            name, values = data["instance"], data.get("values")
-            variables = len(values) if isinstance(values, list | str) else None
-            highest = max(values, default=None) if isinstance(values, list) else None
-            held = Held(data.get("problem"), variables, highest, data.get("status"))
-        except (ValueError, TypeError, KeyError, AttributeError):
-            name = None
-        if not isinstance(name, str):
+        except ValueError:
+            data = None
+        if not isinstance(data, dict) or not isinstance(data.get("instance"), str):
             raise InputError("not a record of blogdit; expected a file that --out has written", self.path, number)
-        return name, held
+        return data
 
     def _unwritable(self, error: OSError) -> InputError:
         return InputError(f"cannot be written: {error.strerror or error}", self.path)

@@ -3,20 +3,52 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from blogdit.constraints import IntArray, integers
-from blogdit.csp import Instance
+from blogdit.csp import Instance, Verdict
 from blogdit.errors import InputError
 from blogdit.formats.json_text import json_objects, looks_like_json
 from blogdit.formats.sudoku_text import list_boards
 from blogdit.formats.text import Lines, create_text, open_lines
 from blogdit.problems import sudoku
 from blogdit.result import Result
+
+
+class Solution(NamedTuple):
+    """An assignment, and what its file says about it."""
+
+    values: IntArray
+    said: Mapping[str, Any] = {}
+
+    def contradiction(self, verdict: Verdict) -> str | None:
+        """What the file says that is not so."""
+        for name, found in (("violations", verdict.violated), ("objective", verdict.objective)):
+            said = self.said.get(name)
+            if said is not None and not _same(said, found):
+                return f"{name} {said}, not {found}"
+        if verdict.satisfied and self.said.get("status") == "infeasible":
+            return "infeasible, which it is not"
+        return None
+
+
+def _same(said: Any, found: float | None) -> bool:
+    if not isinstance(said, int | float) or found is None:
+        return False
+    return math.isclose(said, found, rel_tol=1e-9, abs_tol=1e-9)  # sums of weights may be rounded elsewhere
+
+
+def solution(data: Mapping[str, Any]) -> Solution:
+    """Of a record."""
+    values = data.get("values")
+    if isinstance(values, str):
+        return Solution(sudoku.parse(values) - 1, data)
+    return Solution(integers(values if isinstance(values, list) else 0, "values", 1), data)
 
 
 def record(result: Result) -> dict[str, Any]:
@@ -41,14 +73,14 @@ def write_solutions(results: Iterable[Result], path: str | Path) -> None:
 def read_solutions(path: str | Path, instances: Sequence[Instance]) -> list[IntArray]:
     """The assignment for each instance, of which none may be missing; else as `match_solutions`."""
     found = match_solutions(path, instances)
-    for values, instance in zip(found, instances, strict=True):
-        if values is None:
+    for one, instance in zip(found, instances, strict=True):
+        if one is None:
             raise InputError(f"no solution for instance {instance.name!r}", path)
-    return [values for values in found if values is not None]
+    return [one.values for one in found if one is not None]
 
 
-def match_solutions(path: str | Path, instances: Sequence[Instance]) -> list[IntArray | None]:
-    """The assignment for each instance, None where the file has none.
+def match_solutions(path: str | Path, instances: Sequence[Instance]) -> list[Solution | None]:
+    """The solution of each instance, None where the file has none.
 
     Records with names, some of which are those of instances, are matched by name; otherwise order decides, and counts
     must agree.
@@ -57,30 +89,26 @@ def match_solutions(path: str | Path, instances: Sequence[Instance]) -> list[Int
         start = lines.peek(64)
         if not any(line.strip() for line in start):
             raise lines.error("empty file; expected solutions")
-        found: Sequence[IntArray | None]
+        found: Sequence[Solution | None]
         if looks_like_json(start):
             found = _read_json(lines, instances)
         elif instances and all(instance.problem == "sudoku" for instance in instances):
-            found = [(question if answer is None else answer) - 1 for _, question, answer in list_boards(lines)]
+            boards = list_boards(lines)
+            found = [Solution((question if answer is None else answer) - 1) for _, question, answer in boards]
         else:
-            found = _read_numbers(lines, len(instances))
+            found = [Solution(values) for values in _read_numbers(lines, len(instances))]
         _require_fit(found, instances, lines)
     return list(found)
 
 
-def _read_json(lines: Lines, instances: Sequence[Instance]) -> Sequence[IntArray | None]:
-    names, found = [], []
+def _read_json(lines: Lines, instances: Sequence[Instance]) -> Sequence[Solution | None]:
+    found = []
     for data, line, _ in json_objects(lines, ""):
-        names.append(data.get("instance"))
-        values = data.get("values")
         try:
-            if isinstance(values, str):
-                found.append(sudoku.parse(values) - 1)
-            else:
-                found.append(integers(values if isinstance(values, list) else 0, "values", 1))
+            found.append(solution(data))
         except (ValueError, OverflowError) as error:
             raise lines.error(str(error), line) from None
-    by_name = {name: values for name, values in zip(names, found, strict=True) if isinstance(name, str)}
+    by_name = {name: one for one in found if isinstance(name := one.said.get("instance"), str)}
     wanted = [instance.name for instance in instances]
     if len(by_name) == len(found) and len(set(wanted)) == len(wanted) and not set(by_name).isdisjoint(wanted):
         return [by_name.get(name) for name in wanted]
@@ -105,11 +133,10 @@ def _read_numbers(lines: Lines, instances: int) -> list[IntArray]:
         raise InputError("a number does not fit 64 bits", lines.path) from None
 
 
-def _require_fit(found: Sequence[IntArray | None], instances: Sequence[Instance], lines: Lines) -> None:
+def _require_fit(found: Sequence[Solution | None], instances: Sequence[Instance], lines: Lines) -> None:
     if len(found) != len(instances):
         raise InputError(f"expected {len(instances)} solutions, got {len(found)}", lines.path)
-    for values, instance in zip(found, instances, strict=True):
-        if values is not None and len(values) != instance.size:
-            raise InputError(
-                f"expected {instance.size} values for {instance.name or 'the instance'}, got {len(values)}", lines.path
-            )
+    for one, instance in zip(found, instances, strict=True):
+        if one is not None and len(one.values) != instance.size:
+            named, number = instance.name or "the instance", len(one.values)
+            raise InputError(f"expected {instance.size} values for {named}, got {number}", lines.path)

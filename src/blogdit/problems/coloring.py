@@ -80,7 +80,7 @@ def render(instance: Instance, values: IntArray | None = None) -> str:
         used = np.unique(values)
         lines += [f"colour {c}: {show_vertices(np.flatnonzero(values == c), instance.labels)}" for c in used[:30]]
         lines += [f"... ({len(used)} colours used)"] if len(used) > 30 else []
-        lines.append(f"{instance.verify(values).violated} constraints violated")
+        lines.append(instance.verify(values).in_words)
     return "\n".join(lines)
 
 

@@ -81,7 +81,7 @@ def render(instance: Instance, values: IntArray | None = None) -> str:
     lines = [f"{instance.size} vertices, {len(graph_of(instance).edges)} edges"]
     if values is not None:
         verdict, chosen = instance.verify(values), np.flatnonzero(values == 1)
-        lines.append(f"set of {len(chosen)}, weight {verdict.objective:g}, {verdict.violated} constraints violated")
+        lines.append(f"set of {len(chosen)}, weight {verdict.objective:g}, {verdict.in_words}")
         lines.append(f"chosen: {show_vertices(chosen, instance.labels, most=60)}")
     return "\n".join(lines)
 

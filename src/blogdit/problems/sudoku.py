@@ -116,7 +116,8 @@ def generate(
 ) -> list[Instance]:
     """Puzzles with uniformly many givens from min_givens to max_givens and, if `unique`, exactly one solution."""
     box = whole_number(box, "box", 2, 4)
-    low = whole_number(min_givens, f"min_givens of a {box**2}x{box**2} puzzle", FEWEST_GIVENS[box] if unique else 0)
+    fewest = FEWEST_GIVENS[box] if unique else 0
+    low = whole_number(min_givens, f"min_givens of a {box**2}x{box**2} puzzle", fewest, box**4)
     high = whole_number(max_givens, "max_givens", low, box**4)
     targets = rng.integers(low, high + 1, size=count)
     solutions, is_given = random_puzzles(targets, box, unique, rng)
