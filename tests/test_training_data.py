@@ -145,7 +145,9 @@ def test_a_problem_of_ones_own_is_trained_resumed_and_solved(tmp_path):
     answer = tmp_path / "answer.jsonl"
     assert run(["solve", str(tmp_path / "new.json"), "--model", best, "--steps", "5", "--out", str(answer)]) == 0
     assert json.loads(answer.read_text())["problem"] == "row"
-    model = api.train("row", tmp_path / "python", updates=2, settings=SMALL, data=[row(seed) for seed in range(12)])
+    rows, told = [row(seed) for seed in range(12)], list[str]()
+    model = api.train("row", tmp_path / "python", updates=2, settings=SMALL, data=rows, tell=told.append)
+    assert told == [f"scoring on 2 instances, {SMALL['validation_steps']} steps each"]
     assert model.problem == "row"
     assert model.provenance["data"] == {"training": "instances", "validation": "one in 10 of instances"}
     (result,) = blogdit.solve(row(99), model=model, steps=5)

@@ -188,7 +188,7 @@ def train(
     the `problem` of these instances, has no generator: it needs `data`, and without `valid` one in ten of them chooses
     instead of training. `resume` goes on from the state in `out`, with its settings and seed. `pause_after` stops after
     that many minutes of this call, to be resumed. `on_record` gets each log record and the share of the budget that is
-    spent; `tell` a line where it takes long before the first update.
+    spent; `tell` a line before what takes long and leaves no record.
     """
     out, data = Path(out), _listed(data)
     try:
@@ -217,7 +217,7 @@ def train(
     except ValueError as error:
         raise InputError(str(error)) from None
     with process_group(resolve_device(device)) as here:
-        trainer = Trainer(chosen, data_for(chosen, seed, data, _listed(valid), tell), budget, seed, str(here))
+        trainer = Trainer(chosen, data_for(chosen, seed, data, _listed(valid), tell), budget, seed, str(here), tell)
         if resume:
             trainer.load(out)
         for record in trainer.run(out, pause_after):

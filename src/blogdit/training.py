@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,8 +96,16 @@ class Progress:
 class Trainer:
     """A training run. Build it, `load` a state or not, then `run`."""
 
-    def __init__(self, recipe: Recipe, data: Data, budget: Budget, seed: int = 0, device: str = "cpu"):
-        self.recipe, self.data, self.budget, self.seed = recipe, data, budget, seed
+    def __init__(
+        self,
+        recipe: Recipe,
+        data: Data,
+        budget: Budget,
+        seed: int = 0,
+        device: str = "cpu",
+        tell: Callable[[str], None] = lambda line: None,
+    ):
+        self.recipe, self.data, self.budget, self.seed, self.tell = recipe, data, budget, seed, tell
         self.device, self.progress = torch.device(device), Progress()
         self.rank, self.world = (
             (distributed.get_rank(), distributed.get_world_size()) if distributed.is_initialized() else (0, 1)
@@ -294,6 +302,8 @@ class Trainer:
         config = self.recipe.training
         if self.rank:
             return {}
+        if self.progress.best_score == -math.inf:  # the first time may come long after the last line
+            self.tell(f"scoring on {len(self.data.validation)} instances, {config.validation_steps} steps each")
         own = {name: value.detach().clone() for name, value in self.denoiser.state_dict().items()}
         self.denoiser.load_state_dict(self.average)
         scores = validate(
