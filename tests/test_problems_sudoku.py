@@ -126,6 +126,14 @@ def test_render_plain_and_with_marked_givens():
     assert "\x1b[1m1\x1b[0m \x1b[1m2\x1b[0m | 3 4" in marked
 
 
+def test_render_marks_what_clashes_and_what_has_changed():
+    instance, wrong = sudoku.build("12.............."), sudoku.parse(FOUR[1]) - 1
+    wrong[2] = 1  # a second 2 in its row (cell 1), its column (cell 14) and its box (cell 7)
+    assert sudoku.clashing(instance, wrong) == {1, 2, 7, 14}
+    marked = sudoku.render(instance, wrong, ansi=True, changed=[2, 3])
+    assert "\x1b[1m1\x1b[0m \x1b[1;31m2\x1b[0m | \x1b[31;4m2\x1b[0m \x1b[4m4\x1b[0m" in marked
+
+
 @pytest.mark.parametrize(
     ("box", "low", "high", "count"), [(3, 31, 42, 60), (3, 24, 26, 12), (2, 4, 8, 60), (4, 150, 160, 3)]
 )
@@ -156,8 +164,8 @@ def test_seeds():
     ("settings", "message"),
     [
         ({"box": 1}, "box must be a whole number from 2 to 4"),
-        ({"box": 4}, "min_givens of a 16x16 puzzle must be a whole number of at least 100"),
-        ({"min_givens": 10}, "min_givens of a 9x9 puzzle must be a whole number of at least 22"),
+        ({"box": 4}, "min_givens of a 16x16 puzzle must be a whole number from 100 to 256"),
+        ({"min_givens": 10}, "min_givens of a 9x9 puzzle must be a whole number from 22 to 81"),
         ({"min_givens": 40, "max_givens": 39}, "max_givens must be a whole number from 40 to 81"),
         ({"clues": 30}, "sudoku has no setting 'clues'"),
     ],

@@ -124,7 +124,7 @@ def picture_of(step: Step) -> Text:
     instance = step.instance
     family = families().get(instance.problem)
     if instance.problem == "sudoku":
-        shown = sudoku.render(instance, step.values, ansi=True)
+        shown = sudoku.render(instance, step.values, ansi=True, changed=step.changed)
     else:
         shown = "" if family is None else family.render(instance, step.values)
     facts = f"step {step.step}, block of {len(step.block)}, {len(step.changed)} changed, {step.violations} violated"

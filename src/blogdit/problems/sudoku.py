@@ -6,7 +6,7 @@ Value v stands for digit v + 1. In text, digits beyond 9 are letters: A is 10, B
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -136,18 +136,26 @@ def text(instance: Instance, values: IntArray | None = None) -> str:
     )
 
 
-def render(instance: Instance, values: IntArray | None = None, ansi: bool = False) -> str:
-    """The grid with lines between boxes; `ansi` prints givens in bold."""
+def render(
+    instance: Instance, values: IntArray | None = None, ansi: bool = False, changed: Sequence[int] | IntArray = ()
+) -> str:
+    """The grid with lines between boxes; `ansi` prints givens in bold, what clashes in red, and underlines what has
+    `changed`."""
     digits = math.isqrt(instance.size)
     box = math.isqrt(digits)
     known = instance.given_values if values is None else np.asarray(values)
     shown = np.ones(instance.size, np.bool_) if values is not None else instance.is_given
     width = 1 if digits <= len(SYMBOLS) else len(str(digits))
     cells = []
-    for value, visible, given in zip(known, shown, instance.is_given, strict=True):
+    for value, visible in zip(known, shown, strict=True):
         symbol = "." if not visible else SYMBOLS[value] if digits <= len(SYMBOLS) else str(value + 1)
-        symbol = symbol.rjust(width)
-        cells.append(f"\x1b[1m{symbol}\x1b[0m" if ansi and given else symbol)
+        cells.append(symbol.rjust(width))
+    if ansi:
+        clashes = set() if values is None else clashing(instance, known)
+        marks = {"1": {*np.flatnonzero(instance.is_given)}, "31": clashes, "4": {*changed}}
+        for place, symbol in enumerate(cells):
+            if codes := [code for code, places in marks.items() if place in places]:
+                cells[place] = f"\x1b[{';'.join(codes)}m{symbol}\x1b[0m"
     rule = "+".join(["-" * (box * (width + 1) + 1)] * box)
     lines = []
     for row in range(digits):
@@ -155,6 +163,16 @@ def render(instance: Instance, values: IntArray | None = None, ansi: bool = Fals
         lines += [f"+{rule}+"] if row % box == 0 else []
         lines.append("| " + " | ".join(parts) + " |")
     return "\n".join([*lines, f"+{rule}+"])
+
+
+def clashing(instance: Instance, values: IntArray) -> set[int]:
+    """The cells that have their digit in common with another one of their row, column or box."""
+    found = set()
+    for violation in instance.verify(values).violations():
+        digits = [int(values[cell]) for cell in violation.variables]
+        if violation.kind == "all_different":
+            found |= {cell for cell, digit in zip(violation.variables, digits, strict=True) if digits.count(digit) > 1}
+    return found
 
 
 def preset(settings: Mapping[str, Any]) -> dict[str, Any]:
