@@ -13,6 +13,7 @@ from blogdit.chain import ChainConfig
 from blogdit.checkpoint import Model, save_model
 from blogdit.errors import InputError
 from blogdit.problems import coloring, generate, maxcut
+from blogdit.solver import Solver
 from helpers import small_denoiser
 
 
@@ -118,7 +119,7 @@ def test_sample_gives_the_last_state_of_each_chain(model):
     fewer = blogdit.sample(graph, count=3, steps=5, model=model, seed=1)
     assert [s.values.tolist() for s in fewer] == [s.values.tolist() for s in samples[:3]]
     for count, steps in ((0, 5), (5, 0)):
-        with pytest.raises(InputError, match="count and steps must be at least 1"):
+        with pytest.raises(InputError, match=r"(count|steps) must be a whole number of at least 1"):
             blogdit.sample(graph, count=count, steps=steps, model=model)
 
 
@@ -148,7 +149,8 @@ def test_a_model_that_does_not_fit(sudoku4):
         ({"device": "tpu"}, "unknown device 'tpu'; expected auto, cpu or cuda"),
         ({"chains": 0}, "chains must be at least 1, got 0"),
         ({"seed": 1 << 70}, "seed must be a whole number from 0 to"),
-        ({"seed": "x"}, "seed must be a whole number from 0 to 4611686018427387904, got 'x'"),
+        ({"seed": "x"}, "seed must be a whole number, got 'x'"),
+        ({"steps": 1.5}, r"steps must be a whole number, got 1\.5"),
         ({"time": 3}, "unknown option time; expected steps, time_limit"),
     ],
 )
@@ -161,3 +163,24 @@ def test_wrong_options_are_found_out_at_once(model, options, message):
 
     with pytest.raises(InputError, match=message):
         blogdit.solve_each(never(), model=model, **options).__next__()
+
+
+def test_what_stream_reports_gets_better(model):
+    graph = generate("maxcut", 1, seed=3, vertices=120)[0]
+    found = [step.result for step in blogdit.stream(graph, model=model, steps=12) if step.result is not None]
+    cuts = [result.objective for result in found]
+    assert len(cuts) > 2
+    assert cuts == sorted(set(cuts))
+
+
+def test_a_misfit_is_found_before_the_first_step(monkeypatch):
+    puzzles = generate("sudoku", 2, seed=0)
+    puzzles.append(dataclasses.replace(puzzles[0], positions=None))
+    monkeypatch.setattr(Solver, "run", lambda *arguments: pytest.fail("a step was taken"))
+    with pytest.raises(InputError, match="its variables need 2 coordinates, the instance gives 0"):
+        blogdit.solve(puzzles, steps=1)
+
+
+def test_solve_each_takes_one_instance_too(model):
+    graph = generate("coloring", 1, seed=0, vertices=6)[0]
+    assert [result.instance for result in blogdit.solve_each(graph, model=model, steps=2)] == [graph]

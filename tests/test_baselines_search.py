@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from blogdit.baselines import Budget, system
 from blogdit.baselines.base import Clock
 from blogdit.baselines.conditionals import Conditionals, conditional_costs
-from blogdit.baselines.gibbs import Gibbs, classes_of, independent_classes, start, sweep
+from blogdit.baselines.gibbs import Best, Gibbs, classes_of, independent_classes, start, sweep
 from blogdit.baselines.greedy import color, independent_set, one_exchange
 from blogdit.baselines.qubo import qubo
 from blogdit.baselines.rlsa import Settings, anneal, nth_largest
@@ -23,7 +23,7 @@ from blogdit.csp import Instance, Objective
 from blogdit.energy import energy, one_hot
 from blogdit.noise import GeneratorNoise
 from blogdit.problems import coloring, generate, maxcut, mis
-from blogdit.problems.graphs import make_graph
+from blogdit.problems.graphs import Graph, make_graph
 from helpers import enumerated, generator, instances, zoo
 
 # -- greedy --------------------------------------------------------------------------------------------------------
@@ -253,3 +253,25 @@ def test_rlsa_threshold_is_the_nth_largest_with_ties_and_fixed_bits():
     gain[:, :2] = float("-inf")
     for n in range(1, 8):
         assert torch.equal(nth_largest(gain, n), gain.sort(dim=1, descending=True).values[:, n - 1 : n])
+
+
+def test_rlsa_answers_in_the_order_of_the_questions():
+    mixed = [*generate("mis", 1, seed=0), *generate("maxcut", 1, seed=0), *generate("mis", 2, seed=1)]
+    found = system("rlsa").solve_many(mixed, Budget(steps=3))
+    assert [result.instance for result in found] == mixed
+
+
+def test_vertices_worth_nothing_leave_first_and_those_worth_less_never_enter():
+    path = Graph(4, np.array([[0, 1], [1, 2]]), vertex_weights=np.array([0.0, 1.0, 1.0, -5.0]))
+    assert independent_set(path, np.array([1, 1, 0, 1])).tolist() == [0, 1, 0, 0]
+    assert independent_set(path, np.zeros(4, np.int64)).tolist() in ([0, 1, 0, 0], [0, 0, 1, 0])
+
+
+def test_gibbs_does_not_take_a_cheap_conflict_for_an_answer():
+    light = mis.build(Graph(2, np.array([[0, 1]]), vertex_weights=np.array([0.1, 0.1])))
+    best = Best(collate([light]))
+    best.keep(torch.tensor([[1, 1]]), 1)
+    best.keep(torch.tensor([[1, 0]]), 2)
+    assert best.answer(0).tolist() == [1, 0]
+    best.keep(torch.tensor([[1, 1]]), 3)
+    assert best.answer(0).tolist() == [1, 0]

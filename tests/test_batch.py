@@ -184,3 +184,9 @@ def test_large_graphs_need_lists_not_matrices():
 def test_an_empty_batch_is_refused():
     with pytest.raises(ValueError, match="at least one instance"):
         collate([])
+
+
+def test_positions_of_different_widths_share_a_batch():
+    line, grid = ([[0], [1]], [[0, 1], [2, 3]])
+    batch = collate([Instance(np.array([2, 2]), positions=np.array(places)) for places in (line, grid)])
+    assert batch.structure.positions.tolist() == [[[0, 0], [1, 0]], grid]

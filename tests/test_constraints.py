@@ -184,3 +184,16 @@ def test_scopes_of_different_lengths():
     assert scopes.total(np.arange(6)).tolist() == [1, 2, 12]
     assert scopes.same_lists(Scopes([[3, 1], [2], [0, 1, 2]]))
     assert not scopes.same_lists(Scopes([[3, 1, 2], [0, 1, 2]]))
+
+
+def test_bounds_at_the_end_of_64_bits():
+    ends = np.iinfo(np.int64)
+    free = Count([[0, 1], [0, 1]], [1, 1], [ends.min, 2], [2, ends.max])
+    assert free.violations(np.array([1, 1])).tolist() == [0, 0]
+    assert free.violations(np.array([1, 0])).tolist() == [0, 1]
+    Instance(np.full(3, 2), (Linear([[0], [1], [2]], [[1 << 60]] * 3, ["<="] * 3, [0] * 3),))  # each sum fits
+
+
+def test_a_table_of_no_scopes():
+    assert Table([], [[0, 1]]).violations(np.array([1, 1])).tolist() == []
+    assert len(Table(np.zeros((0, 2), int), [[0, 1]])) == 0

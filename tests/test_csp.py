@@ -161,3 +161,10 @@ def test_givens_are_a_mapping_or_pairs():
     assert dict(Instance(np.array([3, 3]), givens=[(0, 1)]).givens) == {0: 1}
     with pytest.raises(ValueError, match="givens must map variables to values"):
         Instance(np.array([3, 3]), givens=[0, 1])
+
+
+def test_labels_do_not_change_with_an_array():
+    names = np.array([7, 8])
+    instance = Instance([2, 2], labels=names)
+    names[0] = 9
+    assert instance.labels == (7, 8)

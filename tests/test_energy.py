@@ -255,3 +255,15 @@ def test_discrete_energy_is_that_of_one_hot_rows(members, with_goal, chains, see
     torch.testing.assert_close(total, energy(x, batch).double())
     if batch.optimisation:
         torch.testing.assert_close(cost, objective(x, batch).double())
+
+
+@pytest.mark.parametrize("large", [1 << 24, 1 << 53, 1 << 60])
+def test_sums_beyond_what_floats_hold_are_exact(large):
+    """1 x + large y = large + 1: no other sum may pass for it."""
+    sums = Linear([[0, 1], [0, 1]], [[1, large], [1, large]], ["=", "<="], [large + 1, large])
+    for group in (sums, Linear([[0, 1]], [[1, large]], ["="], [large + 1])):
+        instance = Instance(np.array([2, 2]), (group,))
+        batch = collate([instance])
+        for values in itertools.product(range(2), repeat=2):
+            total, _ = discrete_energy(torch.tensor([values]), batch)
+            assert (total.item() == 0) == instance.verify(values).satisfied, values

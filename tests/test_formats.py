@@ -14,6 +14,7 @@ from blogdit.constraints import AllDifferent, Conflict, Count, Linear, NotEqual,
 from blogdit.csp import Instance, Objective
 from blogdit.errors import InputError
 from blogdit.problems import coloring, generate, maxcut, mis, sudoku
+from blogdit.problems.graphs import Graph
 from blogdit.result import Result
 
 NINE = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
@@ -231,6 +232,15 @@ def test_several_graphs_go_into_json_lines(tmp_path):
         (generate("mis", 2), "a.col", "holds one graph, got 2"),
         ([mis.build((3, [[0, 1]]))], "a.edges", "cannot hold a vertex without edges"),
         ([maxcut.build((3, []))], "a.gset", "needs an edge"),
+        ([maxcut.build(Graph(2, np.array([[0, 1]]), np.array([5.0])))], "a.col", "no place for weights of edges"),
+        *(
+            (
+                [mis.build(Graph(2, np.array([[0, 1]]), vertex_weights=np.array([1.0, 7.0])))],
+                name,
+                "weights of vertices",
+            )
+            for name in ("a.gset", "a.edges")
+        ),
         (generate("sudoku", 1), "a.col", "holds a graph and nothing else"),
         ([EVERYTHING], "missing/a.json", "cannot be written: No such file"),
     ],

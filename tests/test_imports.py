@@ -48,7 +48,7 @@ MAY_IMPORT |= {
     "solving": {*CORE, "blocks", "result"},
     "stepping": {*METHOD, "crew", "recording", "solving"},
     "ending": {*CORE, "blocks", "crew", "result", "runtime", "search", "solving"},
-    "tracing": {"ending", "solving", "stepping"},
+    "tracing": {"ending", "result", "solving", "stepping"},
     "solver": {*CORE, *METHOD, "crew", "ending", "inference", "result", "solving", "stepping", "tracing"},
     "streams": {*CORE, "formats", "solver", "solving"},
     "recipe": {*METHOD, "problems"},

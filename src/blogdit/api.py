@@ -110,27 +110,36 @@ def solve(
 ) -> list[Result]:
     """A checked Result for each instance, in order. Options: steps, time_limit, total_time, target, first_feasible,
     chains, block, schedule, cycle, polish, batch_size, seed (see `SolveOptions`)."""
-    if isinstance(instances, str | Path):
-        raise InputError(f"expected instances, got {str(instances)!r}; read a file with blogdit.read")
-    everyone = [instances] if isinstance(instances, Instance) else list(instances)
-    for one in everyone:
-        if not isinstance(one, Instance):
-            raise InputError(f"expected instances, got {type(one).__name__}")
-    events = solver_pool(model, device, **options).run(everyone)
+    everyone, pool = list(_checked(instances)), solver_pool(model, device, **options)
+    pool.require_fit(everyone)
+    events = pool.run(everyone)
     found = {event.index: event.result for event in events if isinstance(event, Finished)}
     # Those that the total time did not suffice for have no better answer than their givens.
     seed = options.get("seed") or 0
     return [found.get(place) or Result(i, i.given_values, seed=seed) for place, i in enumerate(everyone)]
 
 
+def _checked(instances: Instance | Iterable[Instance]) -> Iterator[Instance]:
+    """One by one, each an Instance."""
+    if isinstance(instances, str | Path):
+        raise InputError(f"expected instances, got {str(instances)!r}; read a file with blogdit.read")
+    for one in [instances] if isinstance(instances, Instance) else instances:
+        if not isinstance(one, Instance):
+            raise InputError(f"expected instances, got {type(one).__name__}")
+        yield one
+
+
 def solve_each(
-    instances: Iterable[Instance], model: str | Path | Model | None = None, device: str = "auto", **options: Any
+    instances: Instance | Iterable[Instance],
+    model: str | Path | Model | None = None,
+    device: str = "auto",
+    **options: Any,
 ) -> Iterator[Result]:
     """Like `solve`, for as many instances as you like: reads them as it goes and yields each Result when it is there.
 
     Results come in the order of completion; `result.instance` is the instance.
     """
-    for event in solver_pool(model, device, **options).run(instances):
+    for event in solver_pool(model, device, **options).run(_checked(instances)):
         if isinstance(event, Finished):
             yield event.result
 
@@ -162,8 +171,9 @@ def sample(
     seed: int = 0,
 ) -> list[Result]:
     """Where `count` independent chains are after `steps` steps: a spread of assignments, valid or not."""
-    if count < 1 or steps < 1:
-        raise InputError(f"count and steps must be at least 1, got {count} and {steps}")
+    for name, number in (("count", count), ("steps", steps)):
+        if not isinstance(number, int) or number < 1:
+            raise InputError(f"{name} must be a whole number of at least 1, got {number!r}")
     return solver_for(instance, model, device, seed=seed).sample(instance, count, steps)
 
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from blogdit.constraints import AllDifferent, Conflict, Count, IntArray, Linear, NotEqual, Table
+from blogdit.constraints import FAR, AllDifferent, Conflict, Count, IntArray, Linear, NotEqual, Table
 from blogdit.csp import Instance
 from blogdit.relations import relation_list, value_features
 
@@ -61,7 +61,8 @@ class ScopeTerms:
     """Scopes as lists of entries: entry e of group g is variable `variables[g, e]` of scope `owner[g, e]`.
 
     `data` (G, T) is a number per entry (coefficient or value; 0 in padding), `present` (G, T) marks real entries,
-    `bounds` (G, S, 2) is lowest and highest allowed sum of a scope (infinite where there is none, and in padding).
+    `bounds` (G, S, 2) is lowest and highest allowed sum of a scope (infinite where there is none, and in padding);
+    `limits` are the same as whole numbers (FAR instead of infinite), which large ones need.
     """
 
     variables: Tensor
@@ -69,6 +70,7 @@ class ScopeTerms:
     data: Tensor
     present: Tensor
     bounds: Tensor
+    limits: Tensor
 
 
 @dataclass(frozen=True)
@@ -268,7 +270,8 @@ def _gather(instance: Instance, kind: type[T]) -> list[T]:
 def _structure(members: Sequence[Instance], count: int, width: int) -> Structure:
     sizes = [i.domain_sizes for i in members]
     dims = max((i.positions.shape[1] for i in members if i.positions is not None), default=0)
-    positions = [np.zeros((i.size, dims), np.int64) if i.positions is None else i.positions for i in members]
+    places = [np.zeros((i.size, 0), np.int64) if i.positions is None else i.positions for i in members]
+    positions = [np.pad(place, ((0, 0), (0, dims - place.shape[1]))) for place in places]
     relations = [relation_list(i) for i in members]
     tiled = [-(-i.size // TILED) * TILED for i in members]
     domain = _pad([np.arange(width) < s[:, None] for s in sizes], count)
@@ -309,18 +312,19 @@ def _pairs(per_instance: Sequence[Sequence[PairRows]]) -> PairTerms:
     return PairTerms(_pad(pairs), _pad(values), _pad(weights))
 
 
-# variables, owner, data, bounds (S, 2) of one group of scope constraints
-ScopeRows = tuple[IntArray, IntArray, npt.NDArray[Any], npt.NDArray[np.float64]]
+# variables, owner, data, limits (S, 2) of one group of scope constraints
+ScopeRows = tuple[IntArray, IntArray, npt.NDArray[Any], IntArray]
 
 
 def _linear_rows(g: Linear) -> ScopeRows:
-    low = np.where(g.bounds_below, g.bounds, -np.inf)
-    high = np.where(g.bounds_above, g.bounds, np.inf)
+    low = np.where(g.bounds_below, g.bounds, -FAR)
+    high = np.where(g.bounds_above, g.bounds, FAR)
     return g.scopes.variables, g.scopes.owner, g.coefficients, np.stack([low, high], 1)
 
 
 def _count_rows(g: Count) -> ScopeRows:
-    return g.scopes.variables, g.scopes.owner, g.values[g.scopes.owner], np.stack([g.low, g.high], 1).astype(float)
+    limits = np.clip(np.stack([g.low, g.high], 1), -FAR, FAR)
+    return g.scopes.variables, g.scopes.owner, g.values[g.scopes.owner], limits
 
 
 def _all_different(members: Sequence[Instance], width: int) -> ScopeTerms:
@@ -333,28 +337,27 @@ def _all_different(members: Sequence[Instance], width: int) -> ScopeTerms:
             lengths = g.scopes.lengths
             sizes = instance.domain_sizes[g.scopes.variables]
             fits = g.scopes.total(sizes == lengths[g.scopes.owner]) == lengths
-            bounds = np.stack([np.where(fits, lengths, 0), np.ones(len(g))], 1).astype(float)
-            rows.append((g.scopes.variables, g.scopes.owner, np.zeros(len(sizes), np.int64), bounds))
+            limits = np.stack([np.where(fits, lengths, 0), np.ones(len(g), np.int64)], 1)
+            rows.append((g.scopes.variables, g.scopes.owner, np.zeros(len(sizes), np.int64), limits))
         per_instance.append(rows)
     return _scopes(per_instance)
 
 
 def _scopes(per_instance: Sequence[Sequence[ScopeRows]]) -> ScopeTerms:
-    variables, owner, data, bounds = [], [], [], []
+    variables, owner, data, limits = [], [], [], []
+    none, unlimited = np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
     for rows in per_instance:
-        starts = np.cumsum([0, *(len(b) for _, _, _, b in rows)])
-        variables.append(np.concatenate([np.zeros(0, np.int64), *(v for v, _, _, _ in rows)]))
-        owner.append(
-            np.concatenate([np.zeros(0, np.int64), *(o + s for (_, o, _, _), s in zip(rows, starts, strict=False))])
-        )
-        data.append(np.concatenate([np.zeros(0, np.int64), *(d for _, _, d, _ in rows)]))
-        bounds.append(np.concatenate([np.zeros((0, 2)), *(b for _, _, _, b in rows)]))
-    scopes = max(len(b) for b in bounds)
-    unbounded = [np.tile([-np.inf, np.inf], (scopes, 1)) for _ in bounds]
-    for full, part in zip(unbounded, bounds, strict=True):
-        full[: len(part)] = part
+        starts = np.cumsum([0, *(len(limit) for _, _, _, limit in rows)])
+        variables.append(np.concatenate([none, *(v for v, _, _, _ in rows)]))
+        owner.append(np.concatenate([none, *(o + s for (_, o, _, _), s in zip(rows, starts, strict=False))]))
+        data.append(np.concatenate([none, *(d for _, _, d, _ in rows)]))
+        limits.append(np.concatenate([unlimited, *(limit for _, _, _, limit in rows)]))
+    scopes = max(map(len, limits))
+    padding = [np.tile(np.array([-FAR, FAR]), (scopes - len(limit), 1)) for limit in limits]
+    limits = [np.concatenate(parts) for parts in zip(limits, padding, strict=True)]
+    bounds = [np.where(abs(limit) < FAR, limit, np.copysign(np.inf, limit)) for limit in limits]
     present = _pad([np.ones(len(v), np.bool_) for v in variables])
-    return ScopeTerms(_pad(variables), _pad(owner), _pad(data), present, _pad(unbounded))
+    return ScopeTerms(_pad(variables), _pad(owner), _pad(data), present, _pad(bounds), _pad(limits))
 
 
 def _tables(per_instance: Sequence[Sequence[Table]]) -> TableTerms:

@@ -66,6 +66,9 @@ def check_range(array: IntArray, low: int, high: int | IntArray, name: str) -> N
         raise ValueError(f"{name} must lie in {low}..{limit - 1}, got {array[wrong][0]}")
 
 
+FAR = 1 << 62  # beyond every sum and count, and differences to it still fit 64 bits
+
+
 class WriteOnce:
     """An object whose attributes cannot be replaced once they are set."""
 
@@ -270,7 +273,8 @@ class Linear(Constraint):
     def validate(self, domain_sizes: IntArray) -> None:
         check_range(self.scopes.variables, 0, len(domain_sizes), "linear scopes")
         largest = np.abs(self.coefficients.astype(np.float64)) * domain_sizes[self.scopes.variables]
-        if largest.sum() + np.abs(self.bounds.astype(np.float64)).max(initial=0) > 2.0**62:
+        sums = np.bincount(self.scopes.owner, largest, len(self)) + np.abs(self.bounds.astype(np.float64))
+        if sums.max(initial=0) > 0.99 * FAR:  # float64 may be a little off
             raise ValueError("linear coefficients are too large: a sum would not fit 64 bits")
 
     def violations(self, values: IntArray) -> IntArray:
@@ -316,7 +320,8 @@ class Count(Constraint):
 
     def violations(self, values: IntArray) -> IntArray:
         number = self.scopes.total(values[self.scopes.variables] == self.values[self.scopes.owner])
-        return np.maximum(number - self.high, 0) + np.maximum(self.low - number, 0)
+        low, high = (np.clip(bounds, -FAR, FAR) for bounds in (self.low, self.high))
+        return np.maximum(number - high, 0) + np.maximum(low - number, 0)
 
 
 class Table(Constraint):
@@ -327,8 +332,8 @@ class Table(Constraint):
     def __init__(self, scopes: npt.ArrayLike, tuples: npt.ArrayLike):
         self.scopes = integers(scopes, "scopes", 2)
         Scopes(self.scopes).require_distinct("scopes")
-        self.tuples = integers(tuples, "tuples", 2, self.scopes.shape[1])
-        if len(self.tuples) == 0:
+        self.tuples = integers(tuples, "tuples", 2, self.scopes.shape[1] if len(self.scopes) else None)
+        if len(self.tuples) == 0 and len(self.scopes):
             raise ValueError("tuples must name at least one allowed tuple")
 
     def __len__(self) -> int:

@@ -58,6 +58,7 @@ class Job:
     tree: Backtracking | None = None  # a search that goes on at the next try
     filled: IntArray | None = None  # where a repair may begin
     improved: IntArray | None = None  # the best that blocks solved anew have given
+    told: IntArray | None = None  # the last answer that somebody who looks at every step has heard of
     answered: bool = False  # it has its result, and keeps its place until others come
     shape: Shape = field(init=False)
 

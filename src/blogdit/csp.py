@@ -118,6 +118,13 @@ class Verdict:
                 yield Violation(kind, tuple(int(i) for i in scope_of(int(index))), int(amount))
 
 
+def _kept(labels: Sequence[Any] | None) -> Sequence[Any] | None:
+    """So that nobody can change them; a range, as graphs have, stays one."""
+    if isinstance(labels, np.ndarray):
+        labels = labels.tolist()
+    return labels if labels is None or isinstance(labels, range) else tuple(labels)
+
+
 def _repeated(labels: Sequence[Any]) -> list[Any]:
     """Those that occur more than once; labels that cannot be hashed are not compared."""
     try:
@@ -186,7 +193,7 @@ class Instance:
             "is_given": is_given,
             "given_values": given_values,
             "givens": MappingProxyType(givens),
-            "labels": tuple(self.labels) if isinstance(self.labels, list) else self.labels,
+            "labels": _kept(self.labels),
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)

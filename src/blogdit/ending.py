@@ -91,9 +91,9 @@ class Ending:
         )
         left = len(places)
         for chosen, method in kinds:
-            if not chosen or self.stopped():
-                continue
             now = time.monotonic()
+            if not chosen or self.stopped() or now >= self.deadline:
+                continue
             end = now + (self.deadline - now) * len(chosen) / left
             left -= len(chosen)
             index = torch.tensor(chosen, device=self.crew.logits.device)
@@ -230,21 +230,32 @@ class Ending:
             instance, self.options
         )
 
+    def of_chains(self, place: int) -> Result:
+        """The best answer that the chains have, checked."""
+        instance = self.crew.jobs[place].instance
+        closest, valid = self._best(place)
+        raw = self._checked(place, valid)
+        return raw if instance.objective is not None and raw.verdict.satisfied else self._checked(place, closest)
+
+    def _best(self, place: int) -> tuple[IntArray, IntArray]:
+        """What the chains have: of the lowest energy, and valid with the best objective."""
+        size = self.crew.jobs[place].instance.size
+        return self.crew.best_values[place, :size].cpu().numpy(), self.crew.best_valid[place, :size].cpu().numpy()
+
     def result(self, place: int, searched: IntArray | None = None) -> Result:
         """The best answer of an instance, checked; `searched` is what a local search has found."""
         instance = self.crew.jobs[place].instance
-        closest = self.crew.best_values[place, : instance.size].cpu().numpy()
+        closest, valid = self._best(place)
         if instance.objective is None:
             if searched is None:
                 return self._checked(place, closest)
             before = instance.verify(closest).violated
             found = [self._checked(place, values, raw_violations=before) for values in (closest, searched)]
             return min(found, key=lambda one: one.verdict.violated)
-        valid = self.crew.best_valid[place, : instance.size].cpu().numpy()
         raw, polishes = self._checked(place, valid), self.options.polish and can_polish(instance)
         searched = self.crew.jobs[place].improved if searched is None else searched
         if not polishes and searched is None:
-            return raw if raw.verdict.satisfied else self._checked(place, closest)
+            return self.of_chains(place)
         raw_objective = raw.objective if raw.verdict.satisfied else None
         # A walk begins at the other two as well, and ends no higher.
         starts = [closest, valid] if searched is None else [searched]

@@ -165,7 +165,8 @@ def one_hot(values: Tensor, batch: Batch) -> Tensor:
 
 def discrete_energy(values: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
     """H and f of assignments (R, M), each (R, G), in float64. What `energy` and `objective` give on one-hot rows, but
-    pairs are compared by their values, which takes a K-th of the memory."""
+    pairs are compared by their values, which takes a K-th of the memory, and sums are of whole numbers: float32 would
+    round large ones, and H must be 0 only where nothing is violated."""
     s, factors = batch.structure, penalty_weights(batch)
     cost = values.new_zeros(values.shape[0], batch.groups, dtype=torch.float64)
 
@@ -186,10 +187,21 @@ def discrete_energy(values: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
     for kind, terms, exact in (("not_equal", s.not_equal, False), ("conflict", s.conflict, True)):
         if terms.weights.shape[1]:
             total = total + factors[kind] * pairs(terms, exact)
-    if any(terms.owner.shape[1] for terms in (s.all_different, s.linear, s.count, s.table)):
-        phi = penalties(one_hot(values, batch), batch, kinds=("all_different", "linear", "count", "table"))
+    if s.linear.owner.shape[1]:
+        sums, (low, high) = linear_sums(values, batch), s.linear.limits.unbind(-1)
+        outside = (sums - high).clamp(min=0) + (low - sums).clamp(min=0)
+        total = total + factors["linear"] * outside.double().sum(-1)
+    if any(terms.owner.shape[1] for terms in (s.all_different, s.count, s.table)):
+        phi = penalties(one_hot(values, batch), batch, kinds=("all_different", "count", "table"))
         total = total + sum(factors[kind] * amount.double().sum(-1) for kind, amount in phi.items())
     return total, cost
+
+
+def linear_sums(values: Tensor, batch: Batch) -> Tensor:
+    """The sum of each linear constraint, (R, G, S), exactly."""
+    terms = batch.structure.linear
+    taken = values.index_select(1, batch.flat(terms.variables)).view(values.shape[0], *terms.variables.shape)
+    return _sum_scopes(taken * terms.data, terms.owner, terms.limits.shape[1])
 
 
 def violation_scores(values: Tensor, batch: Batch, phi: Mapping[str, Tensor] | None = None) -> Tensor:

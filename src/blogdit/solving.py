@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,6 +12,14 @@ from blogdit.constraints import IntArray
 from blogdit.csp import Instance
 from blogdit.errors import check_seed
 from blogdit.result import Result
+
+
+def whole(number: Any, name: str) -> int:
+    """A whole number of any type as an int."""
+    try:
+        return operator.index(number)
+    except TypeError:
+        raise ValueError(f"{name} must be a whole number, got {number!r}") from None
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,9 @@ class SolveOptions:
             raise ValueError(f"block must be one of {', '.join(SELECTORS)}, got {self.block!r}")
         if self.schedule not in ("cycle", "budget"):
             raise ValueError(f"schedule must be cycle or budget, got {self.schedule!r}")
+        for name in ("steps", "chains", "cycle", "batch_size", "seed"):
+            if (number := getattr(self, name)) is not None:
+                object.__setattr__(self, name, whole(number, name))
         for name in ("chains", "cycle", "batch_size"):
             value = getattr(self, name)
             if value is not None and value < 1:

@@ -98,6 +98,13 @@ class SolverPool:
             yield from solver.run(self._fitting(solver, queues.of(head.problem)), started)
             self.cut_short = solver.cut_short or (solver.out_of_time() and queues.first() is not None)
 
+    def require_fit(self, instances: Iterable[Instance]) -> None:
+        """Find out before the first step what cannot be solved."""
+        for instance in instances:
+            solver = self._solver(instance)
+            if solver is not None and (misfit := solver.model.misfit(instance)) is not None:
+                raise solver.model.refusal(instance, misfit)
+
     def _elsewhere(self, queues: ByProblem, problem: str) -> int:
         """How many instances wait for solvers of other problems."""
         left_out = {name for name, solver in self.solvers.items() if solver is None} | {problem}

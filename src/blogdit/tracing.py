@@ -6,6 +6,7 @@ import numpy as np
 from torch import Tensor
 
 from blogdit.ending import Ending
+from blogdit.result import Result
 from blogdit.solving import Step
 from blogdit.stepping import Stepped
 
@@ -30,8 +31,17 @@ def steps_of(ending: Ending, before: Tensor, stepped: Stepped) -> list[Step]:
             violations=job.instance.verify(now[place, : job.instance.size]).violated,
             energy=float(total[0, place]),
             confidence=float(sure[place, : job.instance.size].mean()) if job.instance.size else 1.0,
-            result=ending.result(place) if better[place] else None,
+            result=_news(ending, place) if better[place] else None,
         )
         for place, job in enumerate(crew.jobs)
         if not job.answered
     ]
+
+
+def _news(ending: Ending, place: int) -> Result | None:
+    """The best answer of the chains, unless it is the one of the last time: a lower energy need not be valid."""
+    job, found = ending.crew.jobs[place], ending.of_chains(place)
+    if job.told is not None and (job.told == found.values).all():
+        return None
+    job.told = found.values
+    return found

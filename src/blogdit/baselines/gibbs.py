@@ -21,14 +21,13 @@ from blogdit.batch import Batch, collate
 from blogdit.blocks import Schedule, Selector, SelectorName
 from blogdit.constraints import AllDifferent, Conflict, Count, IntArray, Linear, NotEqual, Table
 from blogdit.csp import Instance
-from blogdit.energy import energy, objective, one_hot
+from blogdit.energy import energy, objective, one_hot, penalty_scale
 from blogdit.noise import GeneratorNoise, Noise
 from blogdit.problems import maxcut, mis
 from blogdit.result import Result
 
 STEPS = 1000  # where no budget is given
 ENTRIES = {"cpu": 1 << 18, "cuda": 1 << 26}  # values of all variables of all chains on the device at a time
-LEAST_PENALTY = 0.5  # a violated constraint costs at least 1
 
 
 @dataclass
@@ -151,6 +150,7 @@ class Best:
 
     def __init__(self, batch: Batch):
         self.batch = batch
+        self.least = 0.5 * penalty_scale(batch)  # a violated constraint costs at least the whole of it
         self.energy = torch.full((batch.size,), float("inf"), device=batch.device)
         self.objective = self.energy.clone()
         self.values = torch.zeros(batch.size, batch.variables, dtype=torch.long, device=batch.device)
@@ -168,14 +168,14 @@ class Best:
         self.step = torch.where(better, step, self.step)
         if batch.optimisation:
             f = objective(x, batch).view(batch.chains, -1)
-            lowest, chain = torch.where(total - f < LEAST_PENALTY, f, float("inf")).min(0)
+            lowest, chain = torch.where(total - f < self.least, f, float("inf")).min(0)
             better = lowest < self.objective - 1e-6
             self.objective = torch.where(better, lowest, self.objective)
             self.valid = torch.where(better[:, None], states[chain, everyone], self.valid)
 
     def solved(self) -> Tensor:
         """Which instances have an answer that cannot be better, (B,): none, if there is an objective."""
-        return (self.energy < LEAST_PENALTY) & (not self.batch.optimisation)
+        return (self.energy < self.least) & (not self.batch.optimisation)
 
     def answer(self, place: int) -> IntArray:
         found = self.valid if bool(torch.isfinite(self.objective[place])) else self.values

@@ -65,16 +65,18 @@ def independent_set(graph: Graph, start: npt.NDArray[np.int64]) -> IntArray:
     chosen, near = start.astype(np.bool_), neighbours(graph) if graph.vertices else []
     inside = chosen[graph.edges[:, 0]] & chosen[graph.edges[:, 1]]
     conflicts = np.bincount(graph.edges[inside].reshape(-1), minlength=graph.vertices).astype(np.float64)
+    priced = np.maximum(weights, 1e-300)  # what is worth nothing leaves first
     while conflicts.any():
-        worst = int(np.argmax(conflicts / weights))
+        worst = int(np.argmax(conflicts / priced))
         chosen[worst], conflicts[worst] = False, 0
         conflicts[near[worst]] -= chosen[near[worst]]
-    free = ~chosen
+    chosen &= weights >= 0
+    free = ~chosen & (weights > 0)
     for member in np.flatnonzero(chosen):
         free[near[member]] = False
     degree = np.array([free[n].sum() for n in near], np.float64)
     while free.any():
-        vertex = int(np.argmin(np.where(free, (degree + 1) / weights, np.inf)))
+        vertex = int(np.argmin(np.where(free, (degree + 1) / priced, np.inf)))
         chosen[vertex], free[vertex] = True, False
         gone = near[vertex][free[near[vertex]]]
         free[gone] = False

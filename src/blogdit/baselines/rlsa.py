@@ -10,6 +10,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import takewhile
 
 import numpy as np
 import torch
@@ -82,7 +84,7 @@ class Rlsa(System):
         while waiting:
             chains = self.chains if runs == 1 else runs
             places = max(1, ENTRIES[torch.device(budget.device).type] // (chains * waiting[0].size))
-            together = [form for form in waiting[:places] if _alike(form, waiting[0])]
+            together = list(takewhile(partial(_alike, waiting[0]), waiting[:places]))
             share = None if budget.seconds is None else max(clock.left, 0.0) * len(together) / len(waiting)
             settings = replace(settings_for(together[0].instance), chains=chains)
             if budget.steps is not None:

@@ -190,6 +190,10 @@ def _graph_to_write(instance: Instance, chosen: str) -> Graph:
     if graph_of is None or instance.givens:
         raise ValueError(f"a {chosen} file holds a graph and nothing else; use .json")
     graph = graph_of(instance)
+    weights = graph.weights if chosen == "col" else graph.vertex_weights
+    if weights is not None and (weights != 1).any():
+        kind = "edges" if chosen == "col" else "vertices"
+        raise ValueError(f"a {chosen} file has no place for weights of {kind}; use .json")
     if chosen == "gset" and not len(graph.edges):
         raise ValueError("a G-set file needs an edge to be recognised; use .json")
     if chosen == "edges" and len(np.unique(graph.edges)) < graph.vertices:

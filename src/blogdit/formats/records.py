@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -56,8 +57,9 @@ class RecordFile:
             while line:
                 line = line[self._file.write(line) :]
         except OSError as error:
-            if before:
-                os.ftruncate(self._file.fileno(), before)
+            if before is not None:
+                with suppress(OSError):  # a device cannot be cut
+                    os.ftruncate(self._file.fileno(), before)
             raise self._unwritable(error) from None
 
     def _take_stock(self) -> None:

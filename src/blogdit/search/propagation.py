@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, Protocol
 
 from blogdit.constraints import AllDifferent, Conflict, Constraint, Count, Linear, NotEqual, Table
@@ -133,9 +133,9 @@ class Propagation:
             self.domains[variable] = domain
 
 
-@cache
+@lru_cache(1024)
 def bit(value: int) -> int:
-    """The mask of a value; one object for all, as masks of large values are large."""
+    """The mask of a value; one object for many, as masks of large values are large."""
     return 1 << value
 
 
