@@ -13,7 +13,7 @@ from blogdit.constraints import AllDifferent, NotEqual
 from blogdit.csp import Instance, Objective
 from blogdit.problems import generate, maxcut, mis
 from blogdit.problems.graphs import random_graph
-from blogdit.search.polish import Pairs, _Descent, can_polish, polish
+from blogdit.search.polish import LARGE, NOTHING, Pairs, _Descent, can_polish, polish
 from helpers import instances
 
 
@@ -155,3 +155,33 @@ def test_descent_ends_in_time():
     (cut,) = generate("maxcut", 1, seed=1, vertices=30)
     start = np.zeros(30, int)
     assert (polish(cut, start, deadline=0.0) != start).sum() == 1
+
+
+def energy_of(pairs: Pairs, x: np.ndarray) -> float:
+    """What `Pairs` adds up: terms of one variable, and each pair once (they are listed from both ends)."""
+    unary = pairs.unary[np.arange(len(x)), x]
+    return float(unary.sum() + (pairs.costs(x)[np.arange(len(x)), x] - unary).sum() / 2)
+
+
+@given(instances(kinds=("not_equal", "conflict"), objective=True), st.integers(0, 5))
+@settings(max_examples=200, deadline=None)
+def test_moves_that_share_no_term_lead_down_together(instance, seed):
+    """Each round is worth the sum of its gains, and at the end none is left."""
+    pairs = Pairs(instance)
+    here = _Descent(pairs, random_start(instance, seed))
+    while (here.gain > NOTHING).any():
+        before, x, gain = energy_of(pairs, here.x), here.x.copy(), here.gain.copy()
+        here.rush(deadline=0.0, least=1)
+        assert energy_of(pairs, here.x) == pytest.approx(before - gain[here.x != x].sum())
+    assert (here.x[instance.is_given] == instance.given_values[instance.is_given]).all()
+
+
+def test_large_instances_have_a_good_answer_though_the_time_is_over():
+    rng = np.random.default_rng(0)
+    size = LARGE + 1
+    ring = np.stack([np.arange(size), (np.arange(size) + 1) % size], axis=1)
+    chords = rng.permutation(size)[: size - 1].reshape(-1, 2)
+    graph = mis.build((size, np.concatenate([ring, chords[abs(chords[:, 0] - chords[:, 1]) > 1]])))
+    found = polish(graph, np.zeros(size, int), deadline=0.0)
+    assert graph.verify(found).satisfied
+    assert found.sum() > 0.4 * size

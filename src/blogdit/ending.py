@@ -258,7 +258,7 @@ class Ending:
             return self.of_chains(place)
         raw_objective = raw.objective if raw.verdict.satisfied else None
         # A walk begins at the other two as well, and ends no higher.
-        starts = [closest, valid] if searched is None else [searched]
+        starts = [searched] if searched is not None else [valid] if (closest == valid).all() else [closest, valid]
         ends = [*(polish(instance, start, self.deadline) if polishes else start for start in starts), valid]
         found = [self._checked(place, values, raw_objective) for values in ends]
         satisfied = [one for one in found if one.verdict.satisfied]

@@ -1,4 +1,5 @@
-"""Descent to a local optimum, one variable at a time, for problems made of pairs (MaxCut, independent set, ...).
+"""Descent to a local optimum for problems made of pairs (MaxCut, independent set, ...): one variable at a time; where
+there are very many, first all at once that share no term.
 
 On the energy with penalties above every gain, a move never breaks a constraint to earn more: conflicts go first, then
 what fits is added.
@@ -16,6 +17,8 @@ from blogdit.constraints import Conflict, FloatArray, IntArray, NotEqual
 from blogdit.csp import Instance, Objective
 
 NOTHING = 1e-9  # a gain that is a rounding error
+LARGE = 10_000  # variables: of more, many move at a time
+FEW_ROUNDS = 12
 
 
 def pairs_only(instance: Instance) -> bool:
@@ -105,14 +108,18 @@ class _Descent:
 
     def __init__(self, pairs: Pairs, values: IntArray):
         self.pairs, self.x = pairs, np.array(values, np.int64)
+        self.least = 1e-6 * pairs.most / max(int(np.diff(pairs.starts).max(initial=0)), 1)
+        self.look()
+
+    def look(self) -> None:
+        """What every variable costs here, and what it could gain."""
         self.costs = self.pairs.costs(self.x)
         everyone = np.arange(len(self.x))
         self.best = self.costs.argmin(1)
         self.gain = self.costs[everyone, self.x] - self.costs[everyone, self.best]
         # Of equal gains, the one goes first whose neighbours have fewest gains to lose.
-        gaining = self.gain[pairs.other] > NOTHING
-        self.harm = np.bincount(pairs.owner, gaining, len(self.x))
-        self.least = 1e-6 * pairs.most / max(int(np.diff(pairs.starts).max(initial=0)), 1)
+        gaining = self.gain[self.pairs.other] > NOTHING
+        self.harm = np.bincount(self.pairs.owner, gaining, len(self.x))
 
     def move(self, variable: int, value: int) -> IntArray:
         """Set one variable; returns it and its neighbours."""
@@ -130,6 +137,19 @@ class _Descent:
                 np.add.at(self.harm, np.concatenate(near), way)
         self.gain[touched] = gain
         return touched
+
+    def rush(self, deadline: float, least: int = FEW_ROUNDS) -> None:
+        """Whoever would go before all its neighbours moves at once with the others like it: they share no term. A few
+        rounds are worth their time even when it is over."""
+        order, rounds = np.empty(len(self.x), np.int64), 0
+        while (gaining := self.gain > NOTHING).any() and (rounds < least or time.monotonic() < deadline):
+            order[np.argsort(self.gain - self.least * self.harm, kind="stable")] = np.arange(len(self.x))
+            first = np.full(len(self.x), -1)  # of the gaining neighbours
+            np.maximum.at(first, self.pairs.owner, np.where(gaining, order, -1)[self.pairs.other])
+            moving = gaining & (order > first)
+            self.x[moving] = self.best[moving]
+            self.look()
+            rounds += 1
 
     def downhill(self, deadline: float) -> None:
         """The best move of all, until none gains or the time is over."""
@@ -171,6 +191,8 @@ def polish(instance: Instance, values: IntArray, deadline: float = math.inf, exc
     set: one out, two in)."""
     pairs = Pairs(instance)
     here = _Descent(pairs, values)
+    if instance.size > LARGE:
+        here.rush(deadline)
     here.downhill(deadline)
     found = exchanges
     while found:
