@@ -22,6 +22,7 @@ from blogdit.energy import (
     objective,
     one_hot,
     penalties,
+    penalty_scale,
     penalty_weights,
     violation_scores,
 )
@@ -75,12 +76,12 @@ def test_energy_of_feasible_assignments_is_the_objective(form):
         h = energy(x, batch, form=form)[:, 0]
         verdicts = [free.verify(row) for row in every]
         if free.objective is None:
-            f, weight = torch.zeros(len(every)), 1.0
+            f = torch.zeros(len(every))
         else:
             f = sign_of(free) * torch.tensor([v.objective for v in verdicts])
-            weight = 1.01 * (np.abs(free.objective.unary_weights).max(initial=0.0) or 1.0)
+        weight = penalty_scale(batch).item()
         phi = sum(p.sum(-1) for p in penalties(x, batch, form).values())[:, 0]
-        torch.testing.assert_close(h, (f + weight * phi).float(), rtol=1e-6, atol=1e-5)
+        torch.testing.assert_close(h, (f + weight * phi).float(), rtol=1e-5, atol=1e-5)
         for verdict, found, goal in zip(verdicts, h.tolist(), f.tolist(), strict=True):
             assert found == goal if verdict.satisfied else found > goal + 0.5
 
@@ -238,6 +239,23 @@ def test_no_vertex_is_worth_a_conflict():
         both = energy(one_hot(torch.tensor([[1, 1]]), batch), batch).item()
         assert both == pytest.approx(penalty - sum(weights))
         assert both > -max(weights)
+
+
+def test_no_gain_of_a_variable_is_worth_a_violation():
+    """Whatever the terms of an objective: to change one variable of a valid assignment never pays if it violates."""
+    differ = (NotEqual([[0, 1]]),)
+    for goal in (
+        Objective("maximize", [[0, 1], [0, 1], [1, 1], [1, 1]], [1.0, 1.0, 1.0, 1.0]),
+        Objective("maximize", pairwise=[[0, 1, 1, 1], [0, 2, 1, 1]], pairwise_weights=[50.0, 20.0]),
+        Objective("minimize", differ=[[0, 1], [0, 2], [1, 2]], differ_weights=[3.0, 4.0, 5.0]),
+        Objective("minimize", [[0, 0], [0, 1]], [5.0, -5.0]),
+    ):
+        instance = Instance(np.array([2, 2, 2]), differ, goal)
+        batch = collate([instance])
+        found = {x: discrete_energy(torch.tensor([x]), batch)[0].item() for x in itertools.product((0, 1), repeat=3)}
+        for x, y in itertools.permutations(found, 2):
+            if sum(a != b for a, b in zip(x, y, strict=True)) == 1 and x[0] != x[1] and y[0] == y[1]:
+                assert found[x] < found[y]
 
 
 @settings(max_examples=60, deadline=None)

@@ -119,7 +119,7 @@ class Structure:
     differ: PairTerms  # likewise, earned where two values differ
     pairwise: PairTerms
     has_objective: Tensor  # (G,)
-    largest_cost: Tensor  # (G,) of one value of one variable; 1 where values have none
+    largest_gain: Tensor  # (G,) the most that the objective changes with one variable; 1 where it never does
 
 
 @dataclass(frozen=True)
@@ -401,11 +401,18 @@ def _objective(members: Sequence[Instance], count: int, width: int) -> dict[str,
         "unary": _pad(unary),
         "differ": _pairs(differ),
         "pairwise": _pairs(pairwise),
-        "largest_cost": torch.tensor([_largest_cost(instance) for instance in members]),
+        "largest_gain": torch.tensor([_largest_gain(instance) for instance in members]),
         "has_objective": torch.tensor([instance.objective is not None for instance in members]),
     }
 
 
-def _largest_cost(instance: Instance) -> float:
-    weights = () if instance.objective is None else np.abs(instance.objective.unary_weights)
-    return float(np.max(weights, initial=0.0)) or 1.0
+def _largest_gain(instance: Instance) -> float:
+    if (goal := instance.objective) is None:
+        return 1.0
+    own = np.zeros((instance.size, int(instance.domain_sizes.max(initial=1))))
+    np.add.at(own, (goal.unary[:, 0], goal.unary[:, 1]), goal.unary_weights)
+    gains = own.max(1, initial=0.0) - own.min(1, initial=0.0)
+    for pairs, weights in ((goal.differ, goal.differ_weights), (goal.pairwise, goal.pairwise_weights)):
+        for end in (0, 1):
+            np.add.at(gains, pairs[:, end], np.abs(weights))
+    return float(gains.max(initial=0.0)) or 1.0

@@ -18,7 +18,9 @@ from blogdit.batch import Batch, PairTerms, ScopeTerms
 
 KINDS = ("not_equal", "conflict", "all_different", "linear", "count", "table")
 AllDifferentForm = Literal["counts", "pairs"]
-OPTIMISATION_WEIGHT = 1.01  # lambda where an objective competes with the constraints, in units of the largest cost
+OPTIMISATION_WEIGHT = (
+    1.01  # lambda where an objective competes with the constraints, in units of the largest gain of a variable
+)
 
 
 def _at_variables(x: Tensor, batch: Batch, variables: Tensor) -> Tensor:
@@ -134,12 +136,12 @@ def objective(x: Tensor, batch: Batch) -> Tensor:
 def penalty_scale(batch: Batch) -> Tensor:
     """lambda of all kinds, unless something else is asked for, (G,)."""
     s = batch.structure
-    return torch.where(s.has_objective, OPTIMISATION_WEIGHT * s.largest_cost, 1.0)
+    return torch.where(s.has_objective, OPTIMISATION_WEIGHT * s.largest_gain, 1.0)
 
 
 def penalty_weights(batch: Batch, weights: Mapping[str, float] | None = None) -> dict[str, Tensor | float]:
-    """lambda for each kind: 1 for instances without an objective; with one, 1.01 times the largest cost of a value, so
-    that no vertex of a weighted independent set is worth a conflict; unless `weights` says."""
+    """lambda for each kind: 1 for instances without an objective; with one, 1.01 times the most that one variable
+    can change it, so that no vertex of a weighted independent set is worth a conflict; unless `weights` says."""
     default = penalty_scale(batch)
     unknown = set(weights or {}) - set(KINDS)
     if unknown:
