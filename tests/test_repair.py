@@ -87,7 +87,7 @@ def test_a_move_is_the_best_of_a_violated_variable(instance, moves):
 
 
 @given(PAIRS, st.integers(1, 8))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_the_kernel_takes_the_same_moves(instance, moves):
     """The same state, bit by bit, also with small tiles; in Triton's interpreter where there is no GPU."""
     kernel = pytest.importorskip("blogdit.search.walk_kernel")
