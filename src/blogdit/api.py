@@ -9,8 +9,9 @@ from typing import Any
 
 from blogdit import runlog
 from blogdit.checkpoint import Model, load_model
+from blogdit.constraints import LARGEST_SEED, whole_number
 from blogdit.csp import Instance
-from blogdit.errors import InputError, check_seed
+from blogdit.errors import InputError
 from blogdit.problems import families
 from blogdit.recipe import Recipe, recipe
 from blogdit.result import Result
@@ -171,9 +172,10 @@ def sample(
     seed: int = 0,
 ) -> list[Result]:
     """Where `count` independent chains are after `steps` steps: a spread of assignments, valid or not."""
-    for name, number in (("count", count), ("steps", steps)):
-        if not isinstance(number, int) or number < 1:
-            raise InputError(f"{name} must be a whole number of at least 1, got {number!r}")
+    try:
+        count, steps = whole_number(count, "count", 1), whole_number(steps, "steps", 1)
+    except ValueError as error:
+        raise InputError(str(error)) from None
     return solver_for(instance, model, device, seed=seed).sample(instance, count, steps)
 
 
@@ -206,7 +208,7 @@ def train(
             known = ", ".join(sorted(families()))
             raise InputError(f"unknown problem {problem!r}; known: {known}; one of your own needs --data")
         budget = Budget(updates, minutes)
-        check_seed(seed)
+        whole_number(seed, "seed", 0, LARGEST_SEED)
         if pause_after is not None and not pause_after >= 0:
             raise InputError(f"expected minutes to pause after, got {pause_after}")
         if resume:

@@ -66,7 +66,16 @@ def check_range(array: IntArray, low: int, high: int | IntArray, name: str) -> N
         raise ValueError(f"{name} must lie in {low}..{limit - 1}, got {array[wrong][0]}")
 
 
+def whole_number(value: Any, name: str, low: int, high: int | None = None) -> int:
+    """`value` as an integer in low .. high, or a ValueError that names it."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low or (high and value > high):
+        wanted = f"of at least {low}" if high is None else f"from {low} to {high}"
+        raise ValueError(f"{name} must be a whole number {wanted}, got {value!r}")
+    return int(value)
+
+
 FAR = 1 << 62  # beyond every sum and count, and differences to it still fit 64 bits
+LARGEST_SEED = 1 << 62  # likewise: some are added to small numbers
 
 
 class WriteOnce:

@@ -232,10 +232,12 @@ class Ending:
 
     def of_chains(self, place: int) -> Result:
         """The best answer that the chains have, checked."""
-        instance = self.crew.jobs[place].instance
         closest, valid = self._best(place)
-        raw = self._checked(place, valid)
-        return raw if instance.objective is not None and raw.verdict.satisfied else self._checked(place, closest)
+        if self.crew.jobs[place].instance.objective is not None:
+            raw = self._checked(place, valid)
+            if raw.verdict.satisfied:
+                return raw
+        return self._checked(place, closest)
 
     def _best(self, place: int) -> tuple[IntArray, IntArray]:
         """What the chains have: of the lowest energy, and valid with the best objective."""
@@ -248,14 +250,15 @@ class Ending:
         closest, valid = self._best(place)
         if instance.objective is None:
             if searched is None:
-                return self._checked(place, closest)
+                return self.of_chains(place)
             before = instance.verify(closest).violated
             found = [self._checked(place, values, raw_violations=before) for values in (closest, searched)]
             return min(found, key=lambda one: one.verdict.violated)
-        raw, polishes = self._checked(place, valid), self.options.polish and can_polish(instance)
+        polishes = self.options.polish and can_polish(instance)
         searched = self.crew.jobs[place].improved if searched is None else searched
         if not polishes and searched is None:
             return self.of_chains(place)
+        raw = self._checked(place, valid)
         raw_objective = raw.objective if raw.verdict.satisfied else None
         # A walk begins at the other two as well, and ends no higher.
         starts = [searched] if searched is not None else [valid] if (closest == valid).all() else [closest, valid]

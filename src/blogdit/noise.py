@@ -114,7 +114,7 @@ def value_codes(sets: int, values: int, dim: int, generator: torch.Generator) ->
     width = -(-dim // 16) * 16  # torch draws 16 at a time: whole rows make the first numbers the same for every K
     for start in range(0, values, dim):
         rows = torch.randn(min(dim, values - start), sets, width, generator=generator)[..., :dim]
-        frames, upper = torch.linalg.qr(rows.permute(1, 2, 0))
+        frames, upper = torch.linalg.qr(rows.permute(1, 2, 0).double())  # float32 would show how many there are
         signs = upper.diagonal(dim1=-2, dim2=-1).sign()  # they make the frames uniformly distributed
         blocks.append((frames * signs[:, None, :]).mT)
-    return torch.cat(blocks, 1) * math.sqrt(dim)
+    return (torch.cat(blocks, 1) * math.sqrt(dim)).float()

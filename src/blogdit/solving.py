@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import math
-import operator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from blogdit.blocks import SELECTORS, SelectorName
-from blogdit.constraints import IntArray
+from blogdit.constraints import LARGEST_SEED, IntArray, whole_number
 from blogdit.csp import Instance
-from blogdit.errors import check_seed
 from blogdit.result import Result
-
-
-def whole(number: Any, name: str) -> int:
-    """A whole number of any type as an int."""
-    try:
-        return operator.index(number)
-    except TypeError:
-        raise ValueError(f"{name} must be a whole number, got {number!r}") from None
 
 
 @dataclass(frozen=True)
@@ -44,18 +34,14 @@ class SolveOptions:
             raise ValueError(f"block must be one of {', '.join(SELECTORS)}, got {self.block!r}")
         if self.schedule not in ("cycle", "budget"):
             raise ValueError(f"schedule must be cycle or budget, got {self.schedule!r}")
-        for name in ("steps", "chains", "cycle", "batch_size", "seed"):
+        for name, least in (("steps", 0), ("chains", 1), ("cycle", 1), ("batch_size", 1), ("seed", 0)):
             if (number := getattr(self, name)) is not None:
-                object.__setattr__(self, name, whole(number, name))
-        for name in ("chains", "cycle", "batch_size"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
-        for name in ("steps", "time_limit", "total_time"):
+                most = LARGEST_SEED if name == "seed" else None
+                object.__setattr__(self, name, whole_number(number, name, least, most))
+        for name in ("time_limit", "total_time"):
             value = getattr(self, name)
             if value is not None and not value >= 0:
                 raise ValueError(f"{name} must not be negative, got {value}")
-        check_seed(self.seed)
         if self.target is not None and not math.isfinite(self.target):
             raise ValueError(f"target must be finite, got {self.target}")
 

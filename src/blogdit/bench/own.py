@@ -92,9 +92,9 @@ def misfit(system: System, instance: Instance) -> str | None:
         return missing
     if system.supports(instance):
         return None
-    if isinstance(system, Blogdit) and system.name not in VARIANTS:
-        return f"{system.name} is a model for {', '.join(system.weights)}, not for {instance.problem}"
     if isinstance(system, Blogdit):
+        if system.name not in VARIANTS:
+            return f"{system.name} is a model for {', '.join(system.weights)}, not for {instance.problem}"
         return f"no model of {system.name} for {instance.problem} (expected --model {system.name}=PATH)"
     return f"{system.name} does not solve {instance.problem}"
 

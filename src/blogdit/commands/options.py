@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from blogdit.errors import LARGEST_SEED, InputError
+from blogdit.constraints import LARGEST_SEED
+from blogdit.errors import InputError
 
 Problem = Annotated[str | None, typer.Option(help="Read the file as this problem: sudoku, coloring, maxcut, mis.")]
 Colors = Annotated[int | None, typer.Option(help="Number of colours, for graph colouring.")]

@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from blogdit.constraints import whole_number
 from blogdit.csp import Instance
 from blogdit.errors import InputError
 from blogdit.formats.graph_text import (
@@ -32,7 +33,7 @@ from blogdit.formats.sudoku_text import holds_puzzle_lines, looks_like_sudoku, r
 from blogdit.formats.text import Lines, OnError, create_text, open_lines, plain_stem, plain_suffix
 from blogdit.problems import families, family
 from blogdit.problems.base import Family
-from blogdit.problems.graphs import Graph, whole_number
+from blogdit.problems.graphs import Graph
 
 __all__ = [
     "count",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from blogdit.constraints import IntArray, NotEqual
+from blogdit.constraints import IntArray, NotEqual, whole_number
 from blogdit.csp import Instance
 from blogdit.problems.base import Family
 from blogdit.problems.graphs import (
@@ -17,7 +17,6 @@ from blogdit.problems.graphs import (
     random_graph,
     show_vertices,
     sizes_and_densities,
-    whole_number,
     whole_range,
 )
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from blogdit.constraints import FloatArray, IntArray, check_range, integers, reals
+from blogdit.constraints import FloatArray, IntArray, check_range, integers, reals, whole_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,14 +135,6 @@ def rb_graph(n: int, k: int, p: float, rng: np.random.Generator) -> Graph:
     kept = np.flatnonzero(adjacent.any(axis=1))
     edges = np.argwhere(np.triu(adjacent[np.ix_(kept, kept)]))
     return make_graph(len(kept), edges)
-
-
-def whole_number(value: Any, name: str, low: int, high: int | None = None) -> int:
-    """`value` as an integer in low .. high, or a ValueError that names it."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low or (high and value > high):
-        wanted = f"of at least {low}" if high is None else f"from {low} to {high}"
-        raise ValueError(f"{name} must be a whole number {wanted}, got {value!r}")
-    return int(value)
 
 
 def whole_range(value: Any, name: str, low: int) -> tuple[int, int]:

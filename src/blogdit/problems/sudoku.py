@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from blogdit.constraints import AllDifferent, IntArray, integers
+from blogdit.constraints import AllDifferent, IntArray, integers, whole_number
 from blogdit.csp import Instance
 from blogdit.problems.base import Family
-from blogdit.problems.graphs import whole_number
 from blogdit.problems.sudoku_boards import layout, random_puzzles
 
 SYMBOLS = "123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
