@@ -30,6 +30,7 @@ from helpers import KINDS, enumerated, generator, instances, objectives, random_
 
 FORMS = ("counts", "pairs")
 PAIRWISE = ("not_equal", "conflict")
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def sign_of(instance):
@@ -265,9 +266,9 @@ def test_discrete_energy_is_that_of_one_hot_rows(members, with_goal, chains, see
     if with_goal:
         goals = [data.draw(objectives(one.domain_sizes.tolist())) for one in members]
         members = [Instance(one.domain_sizes, one.constraints, goal) for one, goal in zip(members, goals, strict=True)]
-    batch = collate(members, chains)
+    batch = collate(members, chains).to(DEVICE)
     draws = torch.rand(batch.rows, batch.groups * batch.variables, batch.values, generator=generator(seed))
-    values = decode(draws, batch)
+    values = decode(draws.to(DEVICE), batch)
     total, cost = discrete_energy(values, batch)
     x = one_hot(values, batch).double()
     torch.testing.assert_close(total, energy(x, batch).double())
@@ -281,7 +282,7 @@ def test_sums_beyond_what_floats_hold_are_exact(large):
     sums = Linear([[0, 1], [0, 1]], [[1, large], [1, large]], ["=", "<="], [large + 1, large])
     for group in (sums, Linear([[0, 1]], [[1, large]], ["="], [large + 1])):
         instance = Instance(np.array([2, 2]), (group,))
-        batch = collate([instance])
+        batch = collate([instance]).to(DEVICE)
         for values in itertools.product(range(2), repeat=2):
-            total, _ = discrete_energy(torch.tensor([values]), batch)
+            total, _ = discrete_energy(torch.tensor([values], device=DEVICE), batch)
             assert (total.item() == 0) == instance.verify(values).satisfied, values

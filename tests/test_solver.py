@@ -19,7 +19,7 @@ from blogdit.errors import InputError
 from blogdit.problems import coloring, generate, maxcut, mis
 from blogdit.solver import Solver
 from blogdit.solving import Finished, SolveOptions, Step
-from helpers import TRIANGLE, answers, random_model
+from helpers import TRIANGLE, answers, assignments, random_model, zoo
 
 # -- the same answer in any company ---------------------------------------------------------------------------------
 
@@ -319,6 +319,19 @@ def test_odd_instances(block):
     together = answers(random_model(), everybody, steps=3, block=block)
     assert [status for _, _, status, *_ in together] == [status for _, status in ODD.values()]
     assert together == answers(random_model(), everybody, steps=3, block=block, batch_size=1)
+
+
+def test_all_kinds_together_on_the_device_of_this_machine():
+    """What trying everything finds; on a GPU where there is one."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    everybody = zoo() + [instance for instance, _ in ODD.values()]
+    found = sorted(Solver(random_model(), SolveOptions(steps=40, chains=4), device).results(everybody))
+    for instance, (_, result) in zip(everybody, found, strict=True):
+        checks = [check for check in map(instance.verify, assignments(instance)) if check.satisfied]
+        assert (result.status in ("solved", "feasible")) == bool(checks)
+        if checks and instance.objective is not None:
+            best = max if instance.objective.sense == "maximize" else min
+            assert result.objective == best(check.objective for check in checks)
 
 
 # -- what it tells --------------------------------------------------------------------------------------------------
