@@ -191,8 +191,8 @@ def test_a_target_ends_annealing_soon():
     edges = len(cut.objective.differ)
     asked = []
 
-    def enough(instances, states):
-        asked.append(instances[0].verify(states[0].cpu().numpy()).objective)
+    def enough(instance, values):
+        asked.append(instance.verify(values).objective)
         return asked[-1] > 0.6 * edges
 
     search([cut], starts([cut], 3, 400), 2, time.monotonic() + 3600, all_the_time=True, enough=enough)
@@ -267,3 +267,17 @@ def test_long_walks_leave_time_for_annealing(monkeypatch):
     assert planned[:2] == [32, 5000]
     assert 8000 < planned[2] < 9000  # nine tenths of what is left
     assert planned[3:] == [32]
+
+
+def test_a_walk_on_a_cpu_does_not_begin_at_more_states_than_it_has_time_to_look_up(monkeypatch):
+    """Of many chains on a dense graph those are left that are best: the last ones. Where steps are counted, as many as
+    if the graph were alone."""
+    cuts, seen = generate("maxcut", 5, seed=0, vertices=30, p_min=1.0, p_max=1.0), []
+    monkeypatch.setattr(module, "MOST_LOOKUPS", 10 * 32 * 29)
+    monkeypatch.setattr(module, "Population", lambda members, starts, *others: seen.append(starts) or 1 / 0)
+    first = torch.randint(2, (53, 5, 30), generator=torch.Generator().manual_seed(0))
+    for number, all_the_time in ((1, False), (5, False), (1, True), (2, True), (5, True)):
+        with pytest.raises(ZeroDivisionError):
+            search(cuts[:number], first[:, :number], 2, time.monotonic() + 60, all_the_time=all_the_time)
+    assert [len(some) for some in seen] == [10, 10, 10, 5, 4]
+    assert all(some.equal(first[-len(some) :, : some.shape[1]]) for some in seen)

@@ -69,6 +69,17 @@ def test_large_graphs_get_the_same_answers_in_any_company():
     assert answers(model, graphs, batch_size=1, steps=2) == answers(model, graphs, batch_size=3, steps=2)
 
 
+@pytest.mark.parametrize(("problem", "target"), [("mis", 19.0), ("maxcut", 120.0)])
+def test_answers_with_a_target_are_the_same_in_any_company(problem, target):
+    """Also if others are searched longer for it; some do not reach it."""
+    graphs = generate(problem, 6, seed=2, **({"vertices": "30-50"} if problem == "maxcut" else {}))
+    options = {"steps": 1, "chains": 1, "target": target}
+    alone = answers(random_model(), graphs, batch_size=1, **options)
+    assert any(objective < target for *_, objective, _ in alone)
+    assert any(objective >= target for *_, objective, _ in alone)
+    assert alone == answers(random_model(), graphs, **options)
+
+
 def test_the_seed_decides(sudoku4, puzzles):
     first = answers(sudoku4, puzzles, steps=30, seed=1)
     assert first == answers(sudoku4, puzzles, steps=30, seed=1)

@@ -41,7 +41,6 @@ TREE_STEPS = 1 << 10
 TREE_SHARE, FIRST_STEPS, HOPE, IN_A_ROW = 0.5, 1 << 8, 32, 16
 FILL_SHARE = 0.5  # of the time of a repair, to fill variables anew
 FILLED = 2048  # variables: where a repair is on a GPU, smaller instances are not filled, as they may be many
-FEWEST_STARTS, MOST_LOOKUPS = 4, 1 << 25  # on a CPU: of these terms, so many are looked up for all starts together
 
 
 def sampling_share(job: Job, options: SolveOptions) -> float:
@@ -210,16 +209,10 @@ class Ending:
                 small = list_size(one) <= LARGEST_GREEDY
                 answer = polish(one, one.given_values, soon, exchanges=False) if small else one.given_values
                 start[: one.size] = torch.tensor(answer)
-            most = MOST_LOOKUPS // sum(max(list_size(one), 1) for one in instances)
-            starts = torch.cat([starts, greedy])[-max(most, FEWEST_STARTS) :]  # the good ones come last
+            starts = torch.cat([starts, greedy])
         soon = now + WALK_SHARE * (end - now)
-        enough = None if self.options.target is None and not self.options.first_feasible else self.enough
+        enough = None if self.options.target is None and not self.options.first_feasible else self.is_enough
         return search(instances, starts, crew.batch.values, soon, self.stopped, goes_on, enough)
-
-    def enough(self, instances: Sequence[Instance], states: Tensor) -> bool:
-        """Whether all of these answers are what was asked for, so that a search may end."""
-        rows = zip(instances, states.cpu().numpy(), strict=True)
-        return all(self.is_enough(instance, state[: instance.size]) for instance, state in rows)
 
     def is_enough(self, instance: Instance, values: IntArray) -> bool:
         """Whether an answer is what was asked for: without an objective any that is valid."""

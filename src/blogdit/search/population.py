@@ -12,16 +12,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 
 import torch
 from torch import Tensor
 
+from blogdit.constraints import IntArray
 from blogdit.csp import Instance
 from blogdit.noise import mix, wrap
 from blogdit.search.cooling import Cooling, can_cool
 from blogdit.search.swaps import Stop, Swaps, can_swap, kind_of, together
-from blogdit.search.terms import NEVER
+from blogdit.search.terms import NEVER, list_size
 from blogdit.search.walk import SIDE_BY_SIDE, Walk, fits_tables, room
 
 ROUNDS = {"cpu": 1, "cuda": 8}  # unless they may take all the time
@@ -39,8 +39,11 @@ MOST_WORK = {"cpu": 10**9, "cuda": 5 * 10**11}  # moves times values that a move
 SQUARES = 1 << 30  # pairs of variables of all instances on the device
 COLUMNS, FEW_CELLS = 32, 1 << 16  # on a CPU: with more chains, or pairs as above, a sweep takes longer
 MOVED = 4  # starts of an instance whose table is too large for a GPU; the good ones come last
+FEWEST_STARTS, MOST_LOOKUPS = 4, 1 << 25  # on a CPU: of these terms, so many are looked up for all starts together
 LARGE_SET = 2048  # variables: on a CPU swaps take too long for more, unless there are too many pairs for annealing
 MOST_CELLS = 1 << 27  # (variable, value) pairs of all walkers on the device
+
+Enough = Callable[[Instance, IntArray], bool]
 
 
 def search(
@@ -50,18 +53,19 @@ def search(
     deadline: float = math.inf,
     stopped: Stop = lambda: False,
     all_the_time: bool = False,
-    enough: Callable[[Sequence[Instance], Tensor], bool] | None = None,
+    enough: Enough | None = None,
 ) -> Tensor:
     """The lowest state that any chain of an instance comes across, (B, N); `values` (chains, B, N) are the starts.
-    A number of rounds, or what there is time for; with `all_the_time` it goes on until the deadline, unless the answers
-    (B, N) are good `enough`."""
+    A number of rounds, or what there is time for; with `all_the_time` it goes on until the deadline, unless all answers
+    are good `enough`."""
     began, variables = time.monotonic(), max(values.shape[2], 1)
     found = torch.empty_like(values[0], dtype=torch.long)
     done = 0
-    for how, where, places in _parts(instances, values, width):
-        members, starts = [instances[place] for place in places], values[:, places]
-        if where != values.device:
-            starts = starts[-MOVED:].to(where)
+    for how, where, number, places in _parts(instances, values, width):
+        members = [instances[place] for place in places]
+        if all_the_time:
+            number = min(number, _most_starts(members, where, len(values)))
+        starts = values[-number:, places].to(where)
         population: Swaps | Population
         if how == "swaps":
             population = Swaps(members, starts, all_the_time)
@@ -70,40 +74,78 @@ def search(
             population = Population(members, starts, width, more, how == "cools")
         done += len(members)
         end = began + (deadline - began) * done / len(instances)
-        may_end = partial(_may_end, population, members, stopped, enough)
+        goal = Goal(population, members, stopped, enough)
         if isinstance(population, Swaps):
-            population.run(end, may_end)
+            population.run(end, goal.may_end)
         elif all_the_time:
-            population.run_until(end, stopped, may_end, soon=enough is not None)
+            population.run_until(end, stopped, goal.may_end, soon=enough is not None)
         else:
-            population.run(end, stopped, may_end)
-        found[places] = population.lowest().to(found.device)
+            population.run(end, stopped, goal.may_end)
+        found[places] = (population.lowest() if all_the_time else goal.answers()).to(found.device)
     return found
 
 
-def _parts(instances: Sequence[Instance], values: Tensor, width: int) -> Iterator[tuple[str, torch.device, list[int]]]:
-    """How and where instances are searched, and their places, as many as there is room for: what an instance gets must
-    not depend on those beside it."""
+class Goal:
+    """The answers that are good enough, as they were when that was first seen: whoever has to go on beside them, they
+    are the same."""
+
+    def __init__(
+        self, population: Swaps | Population, instances: Sequence[Instance], stopped: Stop, enough: Enough | None
+    ):
+        self.population, self.instances, self.stopped, self.enough = population, instances, stopped, enough
+        self.kept: dict[int, Tensor] = {}  # by place
+
+    def may_end(self) -> bool:
+        """Whether it was stopped, or all are good enough."""
+        if self.enough is None or self.stopped():
+            return self.stopped()
+        for place, state in enumerate(self.population.lowest().cpu()):
+            instance = self.instances[place]
+            if place not in self.kept and self.enough(instance, state[: instance.size].numpy()):
+                self.kept[place] = state
+        return len(self.kept) == len(self.instances)
+
+    def answers(self) -> Tensor:
+        """(B, N), the lowest of those that are not."""
+        found = self.population.lowest()
+        for place, state in self.kept.items():
+            found[place] = state.to(found.device)
+        return found
+
+
+def _parts(
+    instances: Sequence[Instance], values: Tensor, width: int
+) -> Iterator[tuple[str, torch.device, int, list[int]]]:
+    """How and where instances are searched, from how many starts, and their places, as many as there is room for: what
+    an instance gets must not depend on those beside it."""
     variables = max(values.shape[2], 1)
     ways = [_way(one, values, width) for one in instances]
-    for how, where in sorted(set(ways), key=str):
-        alike = [place for place, way in enumerate(ways) if way == (how, where)]
+    for how, where, number in sorted(set(ways), key=str):
+        alike = [place for place, way in enumerate(ways) if way == (how, where, number)]
         kind, members = kind_of(where), [instances[place] for place in alike]
         most = min(room(members, variables, kind == "cuda"), max(SQUARES // variables**2, 1))
         if how == "swaps":
             most = together(len(values), variables, kind)
         for at in range(0, len(alike), most):
-            yield how, where, alike[at : at + most]
+            yield how, where, number, alike[at : at + most]
 
 
-def _way(instance: Instance, values: Tensor, width: int) -> tuple[str, torch.device]:
-    """How and where an instance is searched: on a GPU, unless its table is too large."""
+def _way(instance: Instance, values: Tensor, width: int) -> tuple[str, torch.device, int]:
+    """How and where an instance is searched: on a GPU, unless its table is too large; and from how many starts."""
     fits = values.device.type == "cpu" or fits_tables(instance, values.shape[2])
     where = values.device if fits else torch.device("cpu")
+    number = _most_starts([instance], where, len(values)) if fits else MOVED
     swaps, cools = can_swap(instance), can_cool(instance, where, width)
     if swaps and cools and kind_of(where) == "cpu" and instance.size > LARGE_SET:
-        return "cools", where
-    return "swaps" if swaps else "cools" if cools else "walks", where
+        return "cools", where, number
+    return "swaps" if swaps else "cools" if cools else "walks", where, number
+
+
+def _most_starts(instances: Sequence[Instance], where: torch.device, starts: int) -> int:
+    """How many starts of these there is time for; on a CPU looking up their terms takes long."""
+    if where.type != "cpu":
+        return starts
+    return min(max(MOST_LOOKUPS // max(sum(map(list_size, instances)), 1), FEWEST_STARTS), starts)
 
 
 def _walkers(instances: int, cells: int, kind: str, cools: bool) -> int:
@@ -111,15 +153,6 @@ def _walkers(instances: int, cells: int, kind: str, cools: bool) -> int:
     if kind == "cuda":  # few instances do not fill the device
         return min(SIDE_BY_SIDE, MOST_CELLS // cells) // instances
     return min(COLUMNS, FEW_CELLS // cells) if cools else 0
-
-
-def _may_end(
-    population: Population | Swaps,
-    instances: Sequence[Instance],
-    stopped: Stop,
-    enough: Callable[[Sequence[Instance], Tensor], bool] | None,
-) -> bool:
-    return stopped() or (enough is not None and enough(instances, population.lowest()))
 
 
 class Population:

@@ -29,6 +29,7 @@ FEW_STARTS = 4  # that a CPU looks at: the good ones come last
 STEPS = {"cpu": 16, "cuda": 512}  # for each variable, unless they may take all the time
 MOST_STEPS = (1 << 31) - (1 << 13)  # keys have 31 bits for them
 GLANCE, LAUNCH = 256, 1 << 23  # steps of all walkers between looks at the clock; with the kernel, times variables
+COUNTED = 16  # steps of each between looks, where steps are counted: what is seen must not depend on who else walks
 
 Stop = Callable[[], bool]
 
@@ -121,7 +122,7 @@ class Swaps:
             self.stretch = max(LAUNCH // max(self.variables, 1024) // waves, 1)
         else:
             self.walkers = Walkers(self.graphs, starts, self.variables)
-            self.stretch = max(GLANCE // (size * chains), 1)
+            self.stretch = max(GLANCE // (size * chains), 1) if all_the_time else COUNTED
 
     def run(self, deadline: float, may_end: Stop) -> None:
         """All steps, unless the time is over."""
