@@ -189,7 +189,7 @@ def test_version(capsys):
 def test_info_lists_versions_and_problems(capsys):
     assert run(["info"]) == 0
     out = capsys.readouterr().out
-    for expected in ("blogdit ", "torch ", "numpy ", *families(), "min_givens=31"):
+    for expected in ("blogdit ", "torch ", "numpy ", *families(), "min_givens=auto"):
         assert expected in out
 
 

@@ -147,6 +147,15 @@ def test_generated_puzzles_have_one_solution(box, low, high, count):
         assert count_solutions(sudoku.text(instance)) == 1
 
 
+@pytest.mark.parametrize(("box", "low", "high"), [(2, 5, 8), (3, 31, 42), (4, 120, 160)])
+def test_usual_numbers_of_givens_follow_the_box_size(box, low, high):
+    assert all(low <= len(instance.givens) <= high for instance in generate("sudoku", 4, seed=0, box=box))
+    (full,) = generate("sudoku", 1, box=box, min_givens=high)
+    assert len(full.givens) == high
+    with pytest.raises(ValueError, match=f"max_givens must be a whole number from {high + 1} to {box**4}, got {high}"):
+        generate("sudoku", 1, box=box, min_givens=high + 1)
+
+
 def test_puzzles_without_the_promise_of_one_solution():
     instances = generate("sudoku", 50, seed=1, min_givens=17, max_givens=17, unique=False)
     assert {len(instance.givens) for instance in instances} == {17}
@@ -164,7 +173,7 @@ def test_seeds():
     ("settings", "message"),
     [
         ({"box": 1}, "box must be a whole number from 2 to 4"),
-        ({"box": 4}, "min_givens of a 16x16 puzzle must be a whole number from 100 to 256"),
+        ({"box": 4, "min_givens": 31}, "min_givens of a 16x16 puzzle must be a whole number from 100 to 256"),
         ({"min_givens": 10}, "min_givens of a 9x9 puzzle must be a whole number from 22 to 81"),
         ({"min_givens": 40, "max_givens": 39}, "max_givens must be a whole number from 40 to 81"),
         ({"clues": 30}, "sudoku has no setting 'clues'"),

@@ -10,7 +10,7 @@ import pytest
 from blogdit.blocks import Schedule
 from blogdit.chain import ChainConfig
 from blogdit.denoiser import DenoiserConfig
-from blogdit.problems import families
+from blogdit.problems import families, generate
 from blogdit.recipe import Recipe, TrainConfig, recipe
 
 
@@ -50,8 +50,9 @@ def test_settings_of_the_generator_reach_the_instances():
     assert recipe("sudoku", {"box": 2}).generator["box"] == 2
 
 
-def test_4x4_sudoku_has_a_preset_of_its_own():
-    """`--set box=2` alone asks for puzzles that exist and a network that trains on a CPU."""
+def test_sudokus_of_other_sizes_have_presets_of_their_own():
+    """`--set box=2` alone asks for puzzles that exist and a network that trains on a CPU; 16x16 ones exist too."""
+    assert generate("sudoku", 1, **recipe("sudoku", {"box": 4}).generator)[0].size == 256
     small, large = recipe("sudoku", {"box": 2}), recipe("sudoku")
     assert (small.generator["min_givens"], small.generator["max_givens"]) == (4, 6)
     assert small.denoiser.dim < large.denoiser.dim

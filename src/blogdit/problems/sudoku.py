@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,6 +21,7 @@ SYMBOLS = "123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 BLANKS = ".0"
 # Fewer givens than this leave almost no puzzle with one solution (or none); the key is the box size.
 FEWEST_GIVENS = {2: 4, 3: 22, 4: 100}
+USUAL_GIVENS = {2: (5, 8), 3: (31, 42), 4: (120, 160)}  # from, to
 _DIGIT = {symbol: digit for digit, symbol in enumerate(SYMBOLS, 1)}
 _DIGIT |= {symbol.lower(): digit for symbol, digit in _DIGIT.items()} | dict.fromkeys(BLANKS, 0)
 
@@ -109,15 +110,17 @@ def generate(
     count: int,
     rng: np.random.Generator,
     box: int = 3,
-    min_givens: int = 31,
-    max_givens: int = 42,
+    min_givens: int | Literal["auto"] = "auto",
+    max_givens: int | Literal["auto"] = "auto",
     unique: bool = True,
 ) -> list[Instance]:
-    """Puzzles with uniformly many givens from min_givens to max_givens and, if `unique`, exactly one solution."""
+    """Puzzles with uniformly many givens from min_givens to max_givens (`auto`: as suits the box size) and, if
+    `unique`, exactly one solution."""
     box = whole_number(box, "box", 2, 4)
-    fewest = FEWEST_GIVENS[box] if unique else 0
-    low = whole_number(min_givens, f"min_givens of a {box**2}x{box**2} puzzle", fewest, box**4)
-    high = whole_number(max_givens, "max_givens", low, box**4)
+    fewest, (low, high) = FEWEST_GIVENS[box] if unique else 0, USUAL_GIVENS[box]
+    if min_givens != "auto":
+        low = whole_number(min_givens, f"min_givens of a {box**2}x{box**2} puzzle", fewest, box**4)
+    high = whole_number(high if max_givens == "auto" else max_givens, "max_givens", low, box**4)
     targets = rng.integers(low, high + 1, size=count)
     solutions, is_given = random_puzzles(targets, box, unique, rng)
     puzzles = np.where(is_given, solutions + 1, 0)
@@ -181,8 +184,9 @@ def preset(settings: Mapping[str, Any]) -> dict[str, Any]:
     if settings["box"] == 2:
         small = {"dim": 32, "heads": 2, "layers": 2, "batch_size": 64, "horizon": 8, "pool": 4096}
         return {**network, **chains, **small, "min_givens": 4, "max_givens": 6, "validate_every": 250}
-    large = {"dim": 64, "heads": 4, "layers": 8, "horizon": 32, "rho_min": 0.7, "pool": 30_000}
-    return {**network, **chains, **large, "min_givens": 24, "max_givens": 36, "validation_steps": 200}
+    large = {"dim": 64, "heads": 4, "layers": 8, "horizon": 32, "rho_min": 0.7, "pool": 30_000, "validation_steps": 200}
+    givens = {"min_givens": 24, "max_givens": 36} if settings["box"] == 3 else {}
+    return {**network, **chains, **large, **givens}
 
 
 FAMILY = Family(
@@ -190,7 +194,7 @@ FAMILY = Family(
     summary="fill a grid so that no row, column or box holds a digit twice",
     build=build,
     generate=generate,
-    settings={"box": 3, "min_givens": 31, "max_givens": 42, "unique": True},
+    settings={"box": 3, "min_givens": "auto", "max_givens": "auto", "unique": True},
     render=render,
     preset=preset,
     recognise=recognise,
