@@ -20,7 +20,7 @@ from blogdit.fused import FusedDenoiser
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 BATCHES = {
-    "boards": (lambda: generate("sudoku", 2, seed=2, box=2, min_givens=4, max_givens=6), {"position_dims": 2}),
+    "boards": (lambda: generate("sudoku", 1, seed=2, box=2, min_givens=4, max_givens=6), {"position_dims": 2}),
     "weighted graphs": (lambda: generate("maxcut", 2, seed=0, vertices="5-12", weights="mixed"), {"signed": True}),
 }
 
