@@ -41,7 +41,8 @@ GSET_GRAPHS = {
 
 @dataclass(frozen=True)
 class Split:
-    """A set of instances of one problem: either `files` of a data folder, or `count` made from `seed`."""
+    """A set of instances of one problem: `files` of a data folder, `count` made from `seed`, or `instances` of the
+    user's, which are from `source`."""
 
     name: str
     problem: str
@@ -50,10 +51,13 @@ class Split:
     best_known: str = ""  # a CSV file with the best known objective (or number of colours) of each file
     count: int = 0
     seed: int = 0
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    instances: tuple[Instance, ...] = field(default=(), compare=False)
 
     @property
     def summary(self) -> str:
+        if self.instances:
+            return self.source
         if self.files:
             return f"{len(self.files)} file{'s' * (len(self.files) > 1)} of {self.source}"
         settings = ", ".join(f"{key} {value}" for key, value in self.settings.items())
@@ -102,16 +106,20 @@ SPLITS = {
 }
 
 
-def split_named(name: str) -> Split:
+def split_named(name: str | Split) -> Split:
+    if isinstance(name, Split):
+        return name
     try:
         return SPLITS[name]
     except KeyError:
         raise InputError(f"unknown data set {name!r}; expected one of {', '.join(SPLITS)}") from None
 
 
-def load(name: str, data: str | Path | None = None, limit: int | None = None) -> list[Instance]:
+def load(name: str | Split, data: str | Path | None = None, limit: int | None = None) -> list[Instance]:
     """The instances of a set (the first `limit` of them), under names that are unique within it."""
     split = split_named(name)
+    if split.instances:
+        return list(split.instances[:limit])
     if split.files:
         return _from_files(split, data, limit)
     # Sudoku draws the numbers of givens of all puzzles first: the first puzzles depend on how many there are.
@@ -120,7 +128,7 @@ def load(name: str, data: str | Path | None = None, limit: int | None = None) ->
     return family(split.problem).make(fewer, rng, **split.settings)[:limit]
 
 
-def best_known(name: str, data: str | Path | None = None) -> dict[str, float]:
+def best_known(name: str | Split, data: str | Path | None = None) -> dict[str, float]:
     """The best known number for each instance of a set, by name; none for generated sets."""
     split = split_named(name)
     if not split.best_known:

@@ -15,7 +15,7 @@ from blogdit.bench.suites import Suite
 from blogdit.errors import InputError
 
 MOST_PANELS = 6  # in a row
-LABELS = {"solved": "solved, %", "objective": "objective", "gap": "gap"}
+LABELS = {"solved": "solved, %", "objective": "objective", "gap": "gap", "distance": "distance, %"}
 
 
 def draw(suite: Suite, records: Sequence[Record], path: Path) -> None:

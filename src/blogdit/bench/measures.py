@@ -23,6 +23,15 @@ class Records(list[Record]):
             found.setdefault((record["case"], record["system"]), []).append(record)
         return found
 
+    def best_found(self, case: Case) -> dict[str, float]:
+        """The best objective of a valid answer that anybody has, by instance."""
+        best, found = max if case.sense == "maximize" else min, dict[str, float]()
+        for record in self:
+            if record["case"] == case.name and record["verdict"] == "valid":
+                name, objective = record["instance"], float(record["objective"])
+                found[name] = best(found.get(name, objective), objective)
+        return found
+
 
 def names_of(records: Sequence[Record], entrants: Sequence[Entrant] = ()) -> list[str]:
     """The systems: in the order of the entrants, then as they appear."""
@@ -67,7 +76,10 @@ def select(records: Records, case: Case, label: str) -> list[Record]:
 def by_instance(records: Records, case: Case, label: str) -> dict[str, float]:
     """The metric of a case for a system on each instance it ran on, a mean over runs."""
     found: dict[str, list[float]] = {}
+    best = records.best_found(case) if case.metric == "distance" else None
     for record in select(records, case, label):
+        if best is not None:
+            record = {**record, "best_known": best.get(record["instance"])}
         found.setdefault(record["instance"], []).append(worth(record, case.metric))
     return {name: fmean(runs) for name, runs in found.items()}
 

@@ -14,6 +14,7 @@ from blogdit.bench.options import NothingToRun, Options, Run, Tell, Unanswered
 from blogdit.bench.own import Models, fingerprint, make, misfit, own_names
 from blogdit.bench.records import TABLE, Record, RecordFile, device_name
 from blogdit.bench.suites import SUITES, Case, Entrant, Suite
+from blogdit.bench.yours import for_problem
 from blogdit.errors import InputError
 from blogdit.processes import Processes
 from blogdit.result import Result
@@ -39,12 +40,15 @@ def find_suite(name: str) -> Suite:
     try:
         return SUITES[name]
     except KeyError:
-        raise InputError(f"unknown suite {name!r}; expected quick or one of {', '.join(SUITES)}") from None
+        known = f"quick, one of {', '.join(SUITES)}, or a file or folder of instances"
+        raise InputError(f"unknown suite {name!r}; expected {known}") from None
 
 
 def run_suite(suite: Suite, out: Path, options: Options, models: Models, tell: Tell) -> list[Record]:
     """Go on with a suite until it is complete; returns all its records."""
     options = replace(options, device=str(resolve_device(options.device)))
+    if suite.instances:
+        models = for_problem(models, suite)
     if options.quick:
         suite = replace(suite, cases=suite.quick, runs=min(suite.runs, 4), published=False)
     run = Run(suite, _cases(suite, options), _entrants(suite, options, models), options, models, tell)
@@ -107,7 +111,7 @@ def _cases(suite: Suite, options: Options) -> list[Case]:
 def _settings(suite: Suite, options: Options, models: Models) -> dict[str, Any]:
     kept = {key: value for key, value in asdict(options).items() if key not in FREE}
     named = {f"{name}/{problem}": fingerprint(path) for (name, problem), path in models.items()}
-    return {"suite": suite.name, **kept, "models": named}
+    return {"suite": suite.name, **kept, "models": named, **({"instances": suite.instances} if suite.instances else {})}
 
 
 def _entrants(suite: Suite, options: Options, models: Models) -> list[Entrant]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from blogdit.bench.records import Record
 
-Metric = Literal["solved", "objective", "gap"]
+Metric = Literal["solved", "objective", "gap", "distance"]
 RESAMPLES = 2000
 COVERED = 95  # per cent
 
@@ -48,12 +48,23 @@ def quotient(pairs: Sequence[tuple[float, float]], count: int) -> Mean:
 
 
 def worth(record: Record, metric: Metric) -> float:
-    """What an instance adds to the mean: 100 or 0 for solved or not, the objective, or the gap to the best known.
+    """What an instance adds to the mean: 100 or 0 for solved or not, the objective, the gap to the best known, or the
+    distance from it.
 
-    An answer that breaks a constraint counts as objective 0.
+    An answer that breaks a constraint counts as objective 0, or as a distance of 100.
     """
     valid = record["verdict"] == "valid"
     if metric == "solved":
         return 100.0 if valid else 0.0
+    if metric == "distance":
+        return distance(float(record["objective"]), float(record["best_known"])) if valid else 100.0
     objective = float(record["objective"]) if valid else 0.0
     return objective if metric == "objective" else float(record["best_known"]) - objective
+
+
+def distance(found: float, best: float) -> float:
+    """How far an objective is from the best one, in per cent of the larger of the two; 100 if their signs differ. (In
+    mixed-integer programming it is called the primal gap.)"""
+    if found == best:
+        return 0.0
+    return 100.0 if found * best < 0 else 100 * abs(found - best) / max(abs(found), abs(best))

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from blogdit.bench.statistics import Metric
+
+if TYPE_CHECKING:
+    from blogdit.datasets import Split
 
 
 @dataclass(frozen=True)
@@ -18,13 +21,14 @@ class Case:
     """A column. Systems that count steps get `steps`, if there are any; all others `seconds` for an instance."""
 
     name: str
-    split: str
+    split: str | Split  # a data set by name, or instances of the user's
     metric: Metric
     seconds: float
     steps: int | None = None
     count: int | None = None  # at most so many instances
     stretch: bool = False  # all graphs of one size may share one stretch of `seconds`, on a GPU
     chains: int | None = None
+    sense: Literal["maximize", "minimize"] = "maximize"
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ class Suite:
     notes: str = ""
     published_notes: str = ""  # on published numbers
     published: bool = True  # show published numbers beside ours
+    instances: str = ""  # a checksum of those that are the user's
 
 
 def _entrants(*names: str) -> tuple[Entrant, ...]:

@@ -31,11 +31,13 @@ from blogdit.bench.statistics import COVERED, Mean, mean, worth
 from blogdit.bench.suites import Case, Suite
 
 NOTHING = "-"
-ARROWS = {"solved": "↑", "objective": "↑", "gap": "↓"}
+ARROWS = {"solved": "↑", "objective": "↑", "gap": "↓", "distance": "↓"}
 MEANINGS = {
     "solved": "per cent of instances with a valid answer",
     "objective": "mean objective of valid answers; an invalid one counts 0",
     "gap": "mean of best known less found",
+    "distance": "mean distance from the best answer of all rows, in per cent of the larger objective; an invalid one "
+    "counts 100",
 }
 
 
@@ -133,7 +135,7 @@ def _values(suite: Suite, labels: Sequence[str], records: Records) -> str:
         all_of[case.name] = max(counts.values(), default=0)
         whole = [label for label in labels if counts[label] == all_of[case.name]]  # others ran on a part
         found = [m.value for label in whole if (m := measured(records, case, label)) is not None]
-        best[case.name] = (min if case.metric == "gap" else max)(found, default=None)
+        best[case.name] = (min if ARROWS[case.metric] == "↓" else max)(found, default=None)
     header = [
         "system",
         *(f"{c.name} {ARROWS[c.metric]}" for c in suite.cases),

@@ -12,7 +12,7 @@ import typer
 
 from blogdit.bench.records import RECORDS, TABLE
 from blogdit.bench.suites import SUITES
-from blogdit.commands.options import Device, Seed
+from blogdit.commands.options import Colors, Device, Problem, Seed
 from blogdit.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,7 +24,12 @@ EVERY = 5.0  # seconds between two lines of progress
 
 
 def bench(
-    suite: Annotated[str, typer.Argument(metavar="SUITE", help=f"quick, or one of {', '.join(SUITES)}.")],
+    suite: Annotated[
+        str,
+        typer.Argument(
+            metavar="SUITE", help=f"quick, one of {', '.join(SUITES)}, or a file or folder of instances of your own."
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Folder for records, table and figure; an interrupted run goes on here.")],
     data: Annotated[Path | None, typer.Option(help="Folder with the published data (or BLOGDIT_DATA).")] = None,
     systems: Annotated[str | None, typer.Option(help="Only these systems, as a,b,c.")] = None,
@@ -37,6 +42,8 @@ def bench(
     ] = [],  # noqa: B006
     workers: Annotated[int | None, typer.Option(min=1, help="CPU threads of CP-SAT; all cores if not given.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Instances of CPU solvers at the same time; set --workers.")] = 1,
+    problem: Problem = None,
+    colors: Colors = None,
     seed: Seed = 0,
     device: Device = "auto",
 ) -> None:
@@ -44,7 +51,8 @@ def bench(
 
     `quick` runs all suites small, on generated instances, each in a folder of its own (five minutes on two cores).
     --out receives records.jsonl and records.csv (a row for each instance and system), table.md and figure.png, both
-    made from the records alone.
+    made from the records alone. Instances of your own have ten seconds each, and --problem and --colors as in `solve`;
+    where there is an objective, systems are compared by the distance from the best answer that any of them has.
 
     \b
     Examples:
@@ -52,10 +60,10 @@ def bench(
       blogdit bench mis --systems blogdit,rlsa,greedy --limit 20 --out results/mis
       blogdit bench sudoku --data DIR --device cuda --out results/sudoku
       blogdit bench coloring --systems cp-sat --jobs 8 --workers 1 --out results/coloring
+      blogdit bench exams.jsonl --model blogdit=runs/exams/best.safetensors --seconds 5 --out results/exams
     """
     from blogdit.bench.options import Options
     from blogdit.bench.own import named_models
-    from blogdit.bench.runner import find_suite
     from blogdit.generation import cores
 
     if seconds is not None and not math.isfinite(seconds):
@@ -76,7 +84,7 @@ def bench(
         quick=suite == "quick",
     )
     models, tell = named_models(model), Told()
-    chosen = {out / one.name: one for one in SUITES.values()} if suite == "quick" else {out: find_suite(suite)}
+    chosen = _suites(suite, out, problem, colors)
     try:
         _run(chosen, options, models, tell)
     except KeyboardInterrupt:
@@ -85,6 +93,18 @@ def bench(
         else:
             tell("stopped before a first answer; nothing was kept", None)
         raise
+
+
+def _suites(name: str, out: Path, problem: str | None, colors: int | None) -> dict[Path, Suite]:
+    """What was asked for, and the folder of each suite."""
+    from blogdit.bench.runner import find_suite
+    from blogdit.bench.yours import suite_of
+
+    if name not in (*SUITES, "quick") and Path(name).exists():
+        return {out: suite_of(Path(name), problem, colors)}
+    if problem is not None or colors is not None:
+        raise InputError("--problem and --colors are for instances of your own; expected a file or folder of them")
+    return {out / one.name: one for one in SUITES.values()} if name == "quick" else {out: find_suite(name)}
 
 
 def _run(chosen: dict[Path, Suite], options: Options, models: Models, tell: Told) -> None:
