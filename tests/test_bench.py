@@ -393,6 +393,13 @@ def test_a_path_is_made_of_steps(tmp_path, capsys):
     assert not (tmp_path / "new").exists()
 
 
+def test_who_cannot_draw_is_told_before_the_work(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert run(["bench", "mis", "--systems", "greedy", "--limit", "1", "--out", str(tmp_path / "new")]) == 2
+    assert capsys.readouterr().err == "blogdit: figures need matplotlib; expected pip install 'blogdit[bench]'\n"
+    assert not (tmp_path / "new").exists()
+
+
 def test_systems_that_cannot_run_are_an_error(tmp_path, capsys):
     command = ["bench", "mis", "--systems", "greedy-dsatur", "--limit", "1", "--device", "cpu", "--out", str(tmp_path)]
     assert run(command) == 2

@@ -18,13 +18,18 @@ MOST_PANELS = 6  # in a row
 LABELS = {"solved": "solved, %", "objective": "objective", "gap": "gap", "distance": "distance, %"}
 
 
-def draw(suite: Suite, records: Sequence[Record], path: Path) -> None:
-    """The figure of a suite."""
+def require_matplotlib() -> Any:
+    """Its class of figures."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise InputError("figures need matplotlib; expected pip install 'blogdit[bench]'") from None
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    return Figure
+
+
+def draw(suite: Suite, records: Sequence[Record], path: Path) -> None:
+    """The figure of a suite."""
+    figure = require_matplotlib()(figsize=(8, 4.5), layout="constrained")
     DRAWERS[suite.figure](figure, suite, Records(records))
     figure.suptitle(suite.title, fontsize=11)
     figure.savefig(path, dpi=150)

@@ -46,6 +46,9 @@ def find_suite(name: str) -> Suite:
 
 def run_suite(suite: Suite, out: Path, options: Options, models: Models, tell: Tell) -> list[Record]:
     """Go on with a suite until it is complete; returns all its records."""
+    from blogdit.plots import require_matplotlib
+
+    require_matplotlib()  # before hours of work, not after
     options = replace(options, device=str(resolve_device(options.device)))
     if suite.instances:
         models = for_problem(models, suite)
