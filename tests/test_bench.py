@@ -11,6 +11,7 @@ from concurrent.futures import as_completed
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from blogdit.bench.records import COLUMNS, read_records
 from blogdit.bench.runner import run_suite
 from blogdit.bench.suites import SUITES, Case, Entrant
 from blogdit.cli import run
+from blogdit.commands.bench import Told
 from blogdit.csp import Instance
 from blogdit.errors import InputError
 from blogdit.problems import generate
@@ -320,6 +322,32 @@ def test_a_system_that_fails_stops_nobody_else(tmp_path, monkeypatch, capsys, jo
             *(("failing", name) for name in ("mis-0", "mis-2")),
             *(("greedy", name) for name in ("mis-0", "mis-1", "mis-2")),
         ]
+
+
+def test_a_system_without_an_answer_for_everybody_is_named(tmp_path, monkeypatch, capsys):
+    class Short(Failing):
+        name, batched = "short", True
+
+        def solve_many(self, instances, budget, seed=0):
+            return [Result(instances[0], instances[0].given_values)]
+
+    monkeypatch.setitem(systems(), "short", Short())
+    command = ["bench", "mis", "--systems", "short", "--cases", "RB-small", "--limit", "3", "--device", "cpu"]
+    assert run([*command, "--out", str(tmp_path / "new")]) == 2
+    assert "ValueError: short has 1 answers, not 3" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(("suite", "option"), [("steps", "steps"), ("steps", "seconds"), ("trajectory", "seconds")])
+def test_a_suite_may_have_budgets_of_its_own(suite, option, tmp_path, capsys):
+    """The columns of `steps` are numbers of steps; with others they would say something false."""
+    assert run(["bench", suite, f"--{option}", "5", "--out", str(tmp_path / "new")]) == 2
+    assert capsys.readouterr().err == f"blogdit: {suite} has its own {option}; expected no --{option}\n"
+
+
+def test_time_left_may_be_days(capsys):
+    Told()("far", SimpleNamespace(done=0, total=1, time_left=lambda: 240_005.4))
+    assert capsys.readouterr().err == "far: 0 of 1, at most about 66:40:05 left\n"
 
 
 def test_a_table_keeps_the_cases_of_earlier_runs(tmp_path):

@@ -154,5 +154,9 @@ def _elsewhere(processes: Processes, order: Order) -> Call:
 def _solve(order: Order) -> list[list[Result]]:
     system, together, allowed, seed, runs = order
     if runs > 1:
-        return system.solve_runs(together, allowed, seed, runs)
-    return [[result] for result in system.solve_many(together, allowed, seed)]
+        found = system.solve_runs(together, allowed, seed, runs)
+    else:
+        found = [[result] for result in system.solve_many(together, allowed, seed)]
+    if [len(results) for results in found] != [runs] * len(together):
+        raise ValueError(f"{system.name} has {sum(map(len, found))} answers, not {runs * len(together)}")
+    return found

@@ -173,8 +173,9 @@ class Blogdit(System):
         return solver_for(instance, model, budget.device, **{k: v for k, v in chosen.items() if v is not None})
 
     def warm_up(self, instances: Sequence[Instance], budget: Budget) -> None:
-        """Two steps for each shape, which compile the kernels that it needs; on one instance also those of the search
-        after them."""
+        """The weights; on a GPU two steps for each shape, which compile the kernels that it needs, on one instance also
+        those of the search after them."""
+        _model(self.weights[instances[0].problem])
         if budget.device == "cpu":
             return
         for places, share in _groups(instances, replace(budget, seconds=None, steps=2)):

@@ -49,7 +49,7 @@ def run_suite(suite: Suite, out: Path, options: Options, models: Models, tell: T
     from blogdit.plots import require_matplotlib
 
     require_matplotlib()  # before hours of work, not after
-    options = replace(options, device=str(resolve_device(options.device)))
+    options = replace(_accepted(options, suite), device=str(resolve_device(options.device)))
     if suite.instances:
         models = for_problem(models, suite)
     if options.quick:
@@ -63,6 +63,15 @@ def run_suite(suite: Suite, out: Path, options: Options, models: Models, tell: T
     number = len(file.records)
     tell(f"{suite.name}: {number} record{'s' * (number != 1)}, see {out / TABLE}", None)
     return file.records
+
+
+def _accepted(options: Options, suite: Suite) -> Options:
+    """Without what the suite has of its own; of `quick`, other suites may take it."""
+    given = [name for name in suite.refuses if getattr(options, name) is not None]
+    if given and not options.quick:
+        raise InputError(f"{suite.name} has its own {given[0]}; expected no --{given[0]}")
+    ignored: dict[str, Any] = dict.fromkeys(given)
+    return replace(options, **ignored)
 
 
 def _go_on(run: Run, file: RecordFile) -> None:

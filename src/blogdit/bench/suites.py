@@ -53,6 +53,7 @@ class Suite:
     notes: str = ""
     published_notes: str = ""  # on published numbers
     published: bool = True  # show published numbers beside ours
+    refuses: tuple[Literal["seconds", "steps"], ...] = ()  # options, as its budgets are part of what it shows
     instances: str = ""  # a checksum of those that are the user's
 
 
@@ -165,6 +166,7 @@ SUITES = {
             (*(Entrant(name, name, {"polish": False}) for name in OWN), Entrant("gibbs", "gibbs")),
             figure="lines",
             notes="Of the chains alone: no search follows the last step.",
+            refuses=("seconds", "steps"),
         ),
         Suite(
             "cost",
@@ -181,6 +183,8 @@ SUITES = {
             _entrants(*OWN, "gibbs", "rlsa", "cp-sat"),
             table="cost",
             figure="cost",
+            notes="Steps per second of blogdit and its variants are over all of the time, also that of the search at "
+            "the end: where time ends the steps, as on MaxCut, that is half of it.",
         ),
         Suite(
             "per-instance",
@@ -202,6 +206,7 @@ SUITES = {
             _entrants("blogdit", "rlsa"),
             table="trajectory",
             figure="trajectory",
+            refuses=("seconds",),
         ),
     )
 }

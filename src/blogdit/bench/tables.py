@@ -246,11 +246,11 @@ def footer(suite: Suite, records: Sequence[Record]) -> str:
         told = [f"{datasets.split_named(case.split).summary}{many}", budgets(case, records)]
         told += [MEANINGS[case.metric]] if suite.table == "systems" else []
         lines.append(f"- {case.name}: {'; '.join(told)}.")
-    facts = {name: sorted({str(r[name]) for r in records if name in r}) for name in ("device", "commit", "seed")}
-    shown = [f"{name} {', '.join(values)}" for name, values in facts.items() if values]
+    facts = {name: sorted({r[name] for r in records if name in r}) for name in ("device", "commit", "seed")}
+    shown = [f"{name} {', '.join(map(str, values))}" for name, values in facts.items() if values]
     lines.append("- " + "; ".join([*shown, *_workers(records)]) + ".")
     if suite.table != "trajectory":
-        lines.append(f"- Brackets: {COVERED} % bootstrap intervals of the mean.")
+        lines.append(f"- Brackets: {COVERED} % bootstrap intervals of the mean; none of seconds that are of one call.")
     lines.append("- Every answer was checked by the same verifier.")
     if suite.table == "systems" and len(with_raw(records)) > len(records):
         lines.append(f"- Rows `{BEFORE}`, also of the differences, are about what the chains had found by themselves.")
@@ -295,7 +295,9 @@ def budgets(case: Case, records: Records) -> str:
     for label in names_of(records):
         chosen = select(records, case, label)
         together = any(record.get("batch", 1) > 1 for record in chosen)
+        runs = len({record.get("run") for record in chosen})
         for budget in dict.fromkeys(_budget(case, record, together) for record in chosen):
+            budget = f"{runs} runs in {budget}" if runs > 1 else budget
             by_budget.setdefault(budget, []).append(label)
     if len(by_budget) < 2:
         return next(iter(by_budget), f"{case.seconds:g} s each")

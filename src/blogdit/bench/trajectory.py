@@ -91,8 +91,7 @@ def _showable(run: Run, instance: Instance) -> list[Entrant]:
 def collect(run: Run, file: RecordFile) -> None:
     """Records of the cloud, the solution and every step of each entrant that is not there yet."""
     suite, options, models, tell = run.suite, run.options, run.models, run.tell
-    protocol = next(case for case in suite.cases if case.name == run.cases[0].name)
-    case = replace(run.cases[0], steps=run.cases[0].steps or protocol.steps)  # whatever --seconds says
+    case = run.cases[0]
     instance = datasets.load(case.split, options.data, case.count or 1)[0]
     entrants = _showable(run, instance)
     solver = system("cp-sat")

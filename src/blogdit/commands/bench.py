@@ -150,5 +150,6 @@ class Told:
             print(message, file=sys.stderr)
         elif now - self.last >= EVERY or work.done == work.total:
             self.last = now
-            left = time.strftime("%H:%M:%S", time.gmtime(work.time_left()))
+            minutes, seconds = divmod(round(work.time_left()), 60)
+            left = f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}"
             print(f"{message}: {work.done} of {work.total}, at most about {left} left", file=sys.stderr)
