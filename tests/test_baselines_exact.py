@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,6 +15,7 @@ from blogdit.constraints import Linear, NotEqual
 from blogdit.csp import Instance, Objective
 from blogdit.errors import InputError
 from blogdit.problems import generate
+from blogdit.problems.graphs import random_graph
 from helpers import KINDS, assignments, instances, zoo
 
 SECONDS = Budget(seconds=5.0)
@@ -59,6 +61,20 @@ def test_cp_sat_finds_the_optimum_of_every_kind(kind, data):
 @settings(max_examples=15, deadline=None)
 def test_cp_sat_finds_the_optimum_of_mixed_instances(instance):
     assert best_of_cp_sat(instance) == approximately(best_by_enumeration(instance))
+
+
+@given(st.integers(2, 14), st.floats(0, 1), st.integers(0, 1000), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_cliques_hold_every_pair_and_no_other(nodes, share, seed, too_large):
+    """Of random graphs; also where there are too many nodes to look for any."""
+    pairs = random_graph(nodes, share, np.random.default_rng(seed)).edges
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cp_sat, "MOST_BITS", nodes - too_large)
+        found = [set(clique) for clique in cp_sat.cliques(pairs, nodes)]
+    joined = {frozenset(pair) for pair in pairs.tolist()}
+    assert {frozenset(pair) for clique in found for pair in combinations(clique, 2)} == joined
+    if share == 1 and not too_large:
+        assert found == [set(range(nodes))]
 
 
 def test_cp_sat_finds_what_enumeration_finds_on_hand_made_instances():

@@ -7,6 +7,7 @@ makes it `exhausted`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from typing import Any
@@ -15,12 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from blogdit.baselines.base import Budget, Clock, System
-from blogdit.constraints import AllDifferent, Conflict, Constraint, Count, Linear, NotEqual, Table
+from blogdit.constraints import AllDifferent, Conflict, Constraint, Count, IntArray, Linear, NotEqual, Table
 from blogdit.csp import Instance, Objective
 from blogdit.result import Result
 
 LEAST_SECONDS = 1e-3
 MOST_LITERALS = 64  # values of a variable that is made of Booleans
+MOST_BITS = 4096  # nodes of a graph of conflicts whose cliques are looked for
 
 
 class CpSat(System):
@@ -150,8 +152,11 @@ class Translation:
             for i, j in group.pairs.tolist():
                 self._unequal(i, j)
         elif isinstance(group, Conflict):
-            for (i, j), (a, b) in zip(group.pairs.tolist(), group.values.tolist(), strict=True):
-                model.add_bool_or(~self._literal(i, a), ~self._literal(j, b))
+            width = int(group.values.max(initial=0)) + 1
+            codes, numbered = np.unique(group.pairs * width + group.values, return_inverse=True)
+            literals = [self._literal(*divmod(code, width)) for code in codes.tolist()]
+            for clique in cliques(numbered.reshape(-1, 2), len(codes)):
+                model.add_at_most_one(literals[node] for node in clique)
         elif isinstance(group, Linear):
             for index, (relation, bound) in enumerate(zip(group.relations, group.bounds.tolist(), strict=True)):
                 rows = slice(group.scopes.offsets[index], group.scopes.offsets[index + 1])
@@ -196,6 +201,8 @@ class Translation:
 
     def _optimise(self, goal: Objective) -> None:
         """Each term is a literal that may be true only where it is earned or, if it costs, must be true there."""
+        from ortools.sat.python import cp_model
+
         sign = 1 if goal.sense == "maximize" else -1
         terms, weights = [], []
         for (i, a), w in zip(goal.unary.tolist(), goal.unary_weights, strict=True):
@@ -210,15 +217,17 @@ class Translation:
         if not terms:
             return
         whole = all(float(w).is_integer() for w in weights)
-        total = sum((int(w) if whole else float(w)) * term for term, w in zip(terms, weights, strict=True))
+        total = cp_model.LinearExpr.weighted_sum(terms, [int(w) if whole else float(w) for w in weights])
         if goal.sense == "maximize":
             self.model.maximize(total)
         else:
             self.model.minimize(total)
 
     def _differ(self, i: int, j: int, wanted: bool) -> Any:
-        literal = self.model.new_bool_var(f"differ{i},{j}")
-        if wanted:
+        literal = self.model.new_bool_var("differ")
+        if self.sizes[i] == self.sizes[j] == 2:  # this form is the best one for the local search
+            self.model.add_bool_xor(self._literal(i, 1), self._literal(j, 1), ~literal)
+        elif wanted:
             self._unequal(i, j, unless=(~literal,))
         elif self._small(i, j):
             for value in range(max(self.sizes[i], self.sizes[j])):
@@ -235,6 +244,28 @@ class Translation:
         else:
             self.model.add_bool_or(~first, ~second, literal)
         return literal
+
+
+def cliques(pairs: IntArray, nodes: int) -> Iterator[Sequence[int]]:
+    """Sets of nodes all of which are joined, such that each pair is in one of them: CP-SAT is told at once what it
+    would find out pair by pair. Sets of nodes are bits of integers here, so large graphs stay as they are."""
+    if nodes > MOST_BITS:
+        yield from pairs.tolist()
+        return
+    joined = np.zeros((nodes, nodes), np.bool_)
+    joined[pairs[:, 0], pairs[:, 1]] = joined[pairs[:, 1], pairs[:, 0]] = True
+    near = [int.from_bytes(row.tobytes(), "little") for row in np.packbits(joined, axis=1, bitorder="little")]
+    left = near.copy()  # what is in no clique yet
+    for node in range(nodes):
+        while left[node]:
+            clique, may_join = [node], left[node]
+            while may_join:
+                clique.append((may_join & -may_join).bit_length() - 1)
+                may_join &= near[clique[-1]]
+            covered = ~sum(1 << member for member in clique)
+            for member in clique:
+                left[member] &= covered
+            yield clique
 
 
 SYSTEMS = (

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from blogdit.bench.suites import Suite
 
 EVERY = 5.0  # seconds between two lines of progress
+LEAST_WORKERS = 8  # threads: with fewer, whatever the number of cores, CP-SAT leaves strategies out
 
 
 def bench(
@@ -40,7 +41,9 @@ def bench(
     model: Annotated[
         list[str], typer.Option(metavar="NAME=PATH", help="Weights of blogdit, a variant, or a new row.")
     ] = [],  # noqa: B006
-    workers: Annotated[int | None, typer.Option(min=1, help="CPU threads of CP-SAT; all cores if not given.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Threads of CP-SAT; if not given one for each core, and eight at least.")
+    ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Instances of CPU solvers at the same time; set --workers.")] = 1,
     problem: Problem = None,
     colors: Colors = None,
@@ -78,7 +81,7 @@ def bench(
         seconds=seconds,
         steps=steps,
         device=device,
-        workers=workers or max(cores() // jobs, 1),
+        workers=workers or max(cores() // jobs, LEAST_WORKERS),
         jobs=jobs,
         seed=seed,
         quick=suite == "quick",
