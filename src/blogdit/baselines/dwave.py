@@ -13,6 +13,7 @@ from blogdit.csp import Instance
 from blogdit.result import Result
 
 SWEEPS = 1000  # of the first annealing run on a budget of time; each next one has twice as many
+MOST_SWEEPS = 128  # of a run, for each variable: from there on more runs are worth as much as longer ones
 LEAST_SWEEPS = 100  # shorter runs are not worth it
 DEFAULT_SECONDS = 1.0  # where no budget is given
 SEEDS = 2**31
@@ -42,7 +43,8 @@ def bits_of(samples: Any, form: Qubo) -> np.ndarray:
 
 
 class Annealing(Sampler):
-    """A run of `steps` sweeps or, on a budget of time, runs with 1000, 2000, 4000, ... sweeps; the best counts."""
+    """A run of `steps` sweeps or, on a budget of time, runs with 1000, 2000, 4000, ... sweeps, up to 128 times the
+    variables; the best counts."""
 
     name = "annealing"
     summary = "simulated annealing (dwave-samplers)"
@@ -66,7 +68,8 @@ class Annealing(Sampler):
                 best, lowest = bits_of(found, form), found.first.energy
             if budget.steps is not None or budget.seconds is None:
                 break
-            sweeps = int(min(2 * sweeps, done * clock.left / clock.spent))  # no more than there is time for
+            longest = max(MOST_SWEEPS * form.size, SWEEPS)
+            sweeps = int(min(2 * sweeps, longest, done * clock.left / clock.spent))  # no more than there is time for
             if sweeps < LEAST_SWEEPS:
                 break
         return Result(instance, form.decode(best), done, clock.spent, seed)
