@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import networkx
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from blogdit.baselines import Budget, system
+from blogdit.baselines import Budget, base, dwave, system
 from blogdit.baselines.base import Clock
 from blogdit.baselines.conditionals import Conditionals, conditional_costs
 from blogdit.baselines.gibbs import Best, Gibbs, classes_of, independent_classes, start, sweep
@@ -275,3 +276,21 @@ def test_gibbs_does_not_take_a_cheap_conflict_for_an_answer():
     assert best.answer(0).tolist() == [1, 0]
     best.keep(torch.tensor([[1, 1]]), 3)
     assert best.answer(0).tolist() == [1, 0]
+
+
+def test_runs_of_annealing_grow_up_to_a_limit(monkeypatch):
+    """A millisecond for each sweep, on 40 vertices: the last run takes what is left of 20 s."""
+    pytest.importorskip("dwave.samplers")
+    asked, real = [], dwave.samplers().SimulatedAnnealingSampler()
+
+    class Recorded:
+        def sample(self, target, num_reads, num_sweeps, seed):
+            asked.append(num_sweeps)
+            return real.sample(target, num_reads=num_reads, num_sweeps=1, seed=seed)
+
+    monkeypatch.setattr(dwave, "samplers", lambda: SimpleNamespace(SimulatedAnnealingSampler=Recorded))
+    monkeypatch.setattr(base, "time", SimpleNamespace(monotonic=lambda: sum(asked) / 1000))
+    (cut,) = generate("maxcut", 1, seed=0, vertices=40)
+    result = dwave.Annealing().solve(cut, Budget(seconds=20.0))
+    assert asked == pytest.approx([1000, 2000, 4000, 5120, 5120, 2760], abs=1)
+    assert result.steps == sum(asked)
