@@ -62,6 +62,17 @@ def puzzles():
 
 
 @pytest.fixture
+def counting(monkeypatch):
+    """A system of `bench` that counts its calls."""
+    from bench_cases import Counting
+    from blogdit.baselines import systems
+
+    one = Counting()
+    monkeypatch.setitem(systems(), "counting", one)
+    return one
+
+
+@pytest.fixture
 def no_tree(monkeypatch):
     """Problems of pairs have the repair alone: small ones would be decided before it."""
     from blogdit import crew

@@ -132,13 +132,14 @@ def test_without_memory_for_a_walk_there_is_still_an_answer(model, monkeypatch):
     assert event.result.verdict.violated == 1
 
 
-def test_a_target_ends_the_search(model):
-    """The search reaches it, and does not go on until the time is over."""
+def test_a_target_ends_the_search(model, monkeypatch):
+    """The search reaches it, and does not go on until the time, nearly all of which it has, is over."""
+    monkeypatch.setattr(module, "SEARCH_SHARE", 0.97)
     (instance,) = generate("mis", 1, seed=0)
-    solver, began = Solver(model, SolveOptions(time_limit=8.0, target=12.0, chains=1)), time.monotonic()
+    solver, began = Solver(model, SolveOptions(time_limit=60.0, target=12.0, chains=1)), time.monotonic()
     ((_, result),) = solver.results([instance])
     assert result.objective >= 12
-    assert time.monotonic() - began < 7
+    assert time.monotonic() - began < 50
     ending = module.Ending(solver._enter([Job(0, instance)]), solver.options, "")
     assert ending.is_enough(instance, result.values)
     assert not ending.is_enough(instance, np.zeros(instance.size, np.int64))

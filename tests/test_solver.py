@@ -1,4 +1,4 @@
-"""The anytime loop: the same answers in any company, budgets, refilling, reheats, memory, odd instances."""
+"""The anytime loop: budgets, refilling, reheats, memory, odd instances, what it tells."""
 
 from __future__ import annotations
 
@@ -18,81 +18,8 @@ from blogdit.csp import Instance, Objective
 from blogdit.errors import InputError
 from blogdit.problems import coloring, generate, maxcut, mis
 from blogdit.solver import Solver
-from blogdit.solving import Finished, SolveOptions, Step
+from blogdit.solving import SolveOptions
 from helpers import TRIANGLE, answers, assignments, random_model, zoo
-
-# -- the same answer in any company ---------------------------------------------------------------------------------
-
-CASES = {
-    "colouring of mixed sizes": ("coloring", {"vertices": "5-70", "colors": 4}, {"steps": 2, "chains": 2}),
-    "cuts with real weights": ("maxcut", {"vertices": "20-60", "weights": "normal"}, {"steps": 2, "chains": 2}),
-    "independent sets": ("mis", {"weighted": True}, {"steps": 2, "chains": 1}),
-}
-
-
-def test_sudokus_get_the_same_answers_in_any_company(sudoku4, puzzles):
-    """Bit for bit at batch sizes 1, 7 and 64, in another order, and in two halves; also the number of steps."""
-    puzzles, common = puzzles[:70], {"steps": 8, "seed": 3}
-    alone = answers(sudoku4, puzzles, batch_size=1, **common)
-    assert len({steps for _, steps, *_ in alone}) > 4, "they are done at different times"
-    assert alone == answers(sudoku4, puzzles, batch_size=7, **common)
-    assert alone == answers(sudoku4, puzzles, batch_size=64, **common)
-    shuffled = np.random.default_rng(0).permutation(len(puzzles)).tolist()
-    assert alone == answers(sudoku4, puzzles, shuffled, batch_size=7, **common)
-    halves = [answers(sudoku4, part, **common) for part in (puzzles[:37], puzzles[37:])]
-    assert alone == halves[0] + halves[1]
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_graphs_get_the_same_answers_in_any_company(case):
-    problem, settings, options = CASES[case]
-    graphs = generate(problem, {"mis": 8, "maxcut": 9, "coloring": 70}[problem], seed=2, **settings)
-    model = random_model(edge_features=problem == "maxcut")
-    alone = answers(model, graphs, batch_size=1, **options)
-    assert alone == answers(model, graphs, batch_size=7, **options)
-    assert alone == answers(model, graphs, batch_size=64, **options)
-    shuffled = np.random.default_rng(1).permutation(len(graphs)).tolist()
-    assert alone == answers(model, graphs, shuffled, batch_size=7, **options)
-
-
-@pytest.mark.parametrize("block", SELECTORS)
-def test_every_selector_gives_the_same_answers_in_any_company(block):
-    graphs = generate("maxcut", 9, seed=2, vertices="10-40") + generate("coloring", 9, seed=2, vertices="10-40")
-    options = {"block": block, "steps": 6, "chains": 2, "polish": False}
-    assert answers(random_model(), graphs, batch_size=1, **options) == answers(random_model(), graphs, **options)
-
-
-def test_large_graphs_get_the_same_answers_in_any_company():
-    """Above 256 variables attention goes over neighbours only."""
-    graphs = generate("maxcut", 3, seed=2, vertices=520, p_min=0.004, p_max=0.01)
-    model = random_model(relation="neighbours")
-    assert answers(model, graphs, batch_size=1, steps=2) == answers(model, graphs, batch_size=3, steps=2)
-
-
-@pytest.mark.parametrize(("problem", "target"), [("mis", 19.0), ("maxcut", 120.0)])
-def test_answers_with_a_target_are_the_same_in_any_company(problem, target):
-    """Also if others are searched longer for it; some do not reach it."""
-    graphs = generate(problem, 6, seed=2, **({"vertices": "30-50"} if problem == "maxcut" else {}))
-    options = {"steps": 1, "chains": 1, "target": target}
-    alone = answers(random_model(), graphs, batch_size=1, **options)
-    assert any(objective < target for *_, objective, _ in alone)
-    assert any(objective >= target for *_, objective, _ in alone)
-    assert alone == answers(random_model(), graphs, **options)
-
-
-def test_the_seed_decides(sudoku4, puzzles):
-    first = answers(sudoku4, puzzles, steps=30, seed=1)
-    assert first == answers(sudoku4, puzzles, steps=30, seed=1)
-    assert [steps for _, steps, *_ in first] != [steps for _, steps, *_ in answers(sudoku4, puzzles, steps=30, seed=2)]
-
-
-def test_chains_are_independent_and_the_best_counts():
-    """More chains search more: with the same steps, three chains are never worse than their first alone."""
-    graphs = generate("maxcut", 10, seed=4, vertices=30)
-    one, three = (answers(random_model(), graphs, steps=5, chains=chains, polish=False) for chains in (1, 3))
-    assert all(few[3] <= many[3] for few, many in zip(one, three, strict=True))
-    assert any(few[3] < many[3] for few, many in zip(one, three, strict=True))
-
 
 # -- budgets --------------------------------------------------------------------------------------------------------
 
@@ -348,22 +275,6 @@ def test_all_kinds_together_on_the_device_of_this_machine():
 # -- what it tells --------------------------------------------------------------------------------------------------
 
 
-def traced(instance, model=None, **options) -> list[Step | Finished]:
-    solver = Solver(model or random_model(), SolveOptions(**options))
-    solver.trace = True
-    return list(solver.events([instance]))
-
-
-def test_the_best_of_the_whole_trajectory_is_kept():
-    cut = generate("maxcut", 1, seed=3, vertices=30)[0]
-    *steps, last = traced(cut, steps=25, polish=False)
-    objectives = [cut.verify(step.values).objective for step in steps]
-    assert last.result.objective == max(objectives) > objectives[-1]
-    improved = [step.result.objective for step in steps if step.result is not None]
-    assert improved == sorted(set(improved))
-    assert improved[-1] == last.result.objective
-
-
 def test_a_valid_answer_is_kept_also_when_a_lower_energy_is_not_valid():
     """Heavy vertices: breaking the constraint pays in energy, but only the valid answer counts."""
     pair = Instance(
@@ -380,33 +291,6 @@ def test_polish_is_shown_apart():
     )
     assert raw.raw_objective is None
     assert polished.raw_objective == raw.objective < polished.objective
-
-
-def test_a_trace_can_be_replayed():
-    """Only variables of the block change; the records alone give back every state and its exact violations."""
-    graph = generate("coloring", 1, seed=0, vertices=30, colors=4)[0]
-    *steps, _ = traced(graph, steps=12)
-    values = None
-    for number, step in enumerate(steps, 1):
-        record = step.record()
-        assert record["step"] == number
-        assert set(record["changed"]) <= set(record["block"])
-        if values is None:
-            values = np.array(record["values"])
-        else:
-            assert "values" not in record
-            values[record["changed"]] = record["to"]
-        assert values.tolist() == step.values.tolist()
-        assert record["violations"] == graph.verify(values).violated
-        assert record["energy"] == record["violations"]
-        assert 0.25 <= record["confidence"] <= 1
-
-
-def test_tracing_changes_nothing():
-    graphs = generate("maxcut", 3, seed=0, vertices=20)
-    for graph in graphs:
-        *_, last = traced(graph, steps=10, chains=2)
-        assert [last.result.values.tolist()] == [row[0] for row in answers(random_model(), [graph], steps=10, chains=2)]
 
 
 def test_stopping_hands_over_what_there_is():

@@ -50,7 +50,7 @@ def run_suite(suite: Suite, out: Path, options: Options, models: Models, tell: T
 
     require_matplotlib()  # before hours of work, not after
     options = replace(_accepted(options, suite), device=str(resolve_device(options.device)))
-    if suite.instances:
+    if suite.checksum:
         models = for_problem(models, suite)
     if options.quick:
         suite = replace(suite, cases=suite.quick, runs=min(suite.runs, 4), published=False)
@@ -123,7 +123,7 @@ def _cases(suite: Suite, options: Options) -> list[Case]:
 def _settings(suite: Suite, options: Options, models: Models) -> dict[str, Any]:
     kept = {key: value for key, value in asdict(options).items() if key not in FREE}
     named = {f"{name}/{problem}": fingerprint(path) for (name, problem), path in models.items()}
-    return {"suite": suite.name, **kept, "models": named, **({"instances": suite.instances} if suite.instances else {})}
+    return {"suite": suite.name, **kept, "models": named, **({"instances": suite.checksum} if suite.checksum else {})}
 
 
 def _entrants(suite: Suite, options: Options, models: Models) -> list[Entrant]:

@@ -54,7 +54,7 @@ class Suite:
     published_notes: str = ""  # on published numbers
     published: bool = True  # show published numbers beside ours
     refuses: tuple[Literal["seconds", "steps"], ...] = ()  # options, as its budgets are part of what it shows
-    instances: str = ""  # a checksum of those that are the user's
+    checksum: str = ""  # of instances that are the user's
 
 
 def _entrants(*names: str) -> tuple[Entrant, ...]:

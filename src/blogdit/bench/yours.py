@@ -43,7 +43,7 @@ def suite_of(path: Path, problem: str | None = None, colors: int | None = None) 
         quick=(),
         entrants=tuple(Entrant(system, system) for system in SYSTEMS),
         published=False,
-        instances=f"{hashlib.sha256(text).hexdigest()[:12]} {problems[0]} {colors or ''}".rstrip(),
+        checksum=f"{hashlib.sha256(text).hexdigest()[:12]} {problems[0]} {colors or ''}".rstrip(),
     )
 
 
