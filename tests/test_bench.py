@@ -178,6 +178,17 @@ def test_time_left_is_what_is_allowed_and_then_what_was_measured():
     assert runner.Work([cell], 4).time_left() == 0.25
 
 
+def test_who_counts_steps_is_expected_to_take_as_long_as_the_one_before():
+    case = Case("sets", "rb-small", "objective", seconds=10, steps=100)
+    first, second = (calls.Cell(case, entrant, systems()["gibbs"], [None] * 4, allowed=40) for entrant in TINY.entrants)
+    work = runner.Work([first, second], 8)
+    assert work.time_left() == 80
+    first.done, first.seconds = 4, 2.0
+    assert work.time_left() == 2
+    second.case = replace(case, name="others")
+    assert work.time_left() == 40
+
+
 def test_graphs_of_one_size_share_a_stretch_on_a_gpu():
     many = [*generate("maxcut", 2, vertices=5), *generate("maxcut", 1, vertices=6), *generate("maxcut", 1, vertices=5)]
     case = Case("cuts", "maxcut-50", "gap", seconds=180, stretch=True, chains=20)

@@ -35,9 +35,19 @@ class Cell:
     seconds: float = 0.0  # of all calls so far
     done: int = 0
 
-    def expected(self) -> float:
-        """Seconds for what is left: as measured, or else at most what is allowed."""
-        left = self.seconds / self.done * (len(self.waiting) - self.done) if self.done else self.allowed
+    @property
+    def counts_seconds(self) -> bool:
+        return self.case.steps is None or self.system.counts == "seconds"
+
+    @property
+    def pace(self) -> float | None:
+        """Seconds of an instance so far."""
+        return self.seconds / self.done if self.done else None
+
+    def expected(self, pace: float | None) -> float:
+        """Seconds for what is left: as measured, or else by the pace of others, or else at most what is allowed."""
+        measured = self.pace if self.done else pace
+        left = self.allowed if measured is None else measured * (len(self.waiting) - self.done)
         return left / self.jobs
 
 
@@ -99,7 +109,7 @@ def batches(cell: Cell, options: Options) -> list[list[Instance]]:
         return _parts(waiting, 1) if on_cpu else [[one for one in waiting if one.size == size] for size in sizes]
     ordered = sorted(waiting, key=lambda instance: instance.size)  # those of one shape make a batch
     most = TOGETHER["cpu" if on_cpu else "cuda"]
-    if _counts_seconds(cell):
+    if cell.counts_seconds:
         most = min(most, max(int(LONGEST / cell.case.seconds), 1))
     if on_cpu:
         return _parts(ordered, most)
@@ -111,14 +121,10 @@ def _parts(instances: Sequence[Instance], size: int) -> list[list[Instance]]:
     return [list(instances[start : start + size]) for start in range(0, len(instances), size)]
 
 
-def _counts_seconds(cell: Cell) -> bool:
-    return cell.case.steps is None or cell.system.counts == "seconds"
-
-
 def budget(cell: Cell, together: Sequence[Instance], options: Options) -> Budget:
     case, system = cell.case, cell.system
     shared = Budget(device=options.device, workers=options.workers, chains=case.chains)
-    if not _counts_seconds(cell):
+    if not cell.counts_seconds:
         own = system.counts == "own steps" and options.steps is None and not options.quick
         return replace(shared, steps=None if own else case.steps)
     return replace(shared, seconds=case.seconds * (len(together) if system.batched and not case.stretch else 1))
