@@ -70,9 +70,10 @@ COLORING = (
     Case("k=10 n=100", "coloring-10-100", "solved", seconds=10),
     Case("k=10 n=200", "coloring-10-200", "solved", seconds=10),
 )
-# Of the ablations: equal steps before the search, on as many graphs as half an hour of a GPU allows for all rows.
+# Of the ablations: equal steps and chains before the search, on as many graphs as half an hour of a GPU allows.
 COUNTED_COLORING = tuple(
-    replace(case, steps=2000, count=count) for case, count in zip(COLORING, (512, 256, 256, 100), strict=True)
+    replace(case, steps=2000, chains=16, count=count)
+    for case, count in zip(COLORING, (512, 256, 256, 100), strict=True)
 )
 MIS = (
     Case("RB-small", "rb-small", "objective", seconds=10, steps=1000),
@@ -178,7 +179,7 @@ SUITES = {
             (
                 EASY_SUDOKU,
                 replace(HARD_SUDOKU, count=1024),
-                *(replace(case, count=64) for case in COUNTED_COLORING),
+                *(replace(case, steps=2000, count=64) for case in COLORING),
                 replace(MIS[0], count=64),
                 replace(MIS[1], count=32),
                 *(replace(case, seconds=10) for case in CUTS),
