@@ -36,8 +36,8 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 BATCHES = {
-    "weighted graphs": lambda: generate("maxcut", 2, seed=0, vertices="5-24", p_min=0.3, p_max=0.9, weights="mixed"),
-    "graphs": lambda: generate("coloring", 2, seed=1, vertices="5-24", colors=3, p_min=0.5, p_max=0.9),
+    "weighted graphs": lambda: generate("maxcut", 2, seed=0, vertices="5-16", p_min=0.3, p_max=0.9, weights="mixed"),
+    "graphs": lambda: generate("coloring", 2, seed=1, vertices="5-16", colors=3, p_min=0.5, p_max=0.9),
     "boards": lambda: generate("sudoku", 2, seed=2, box=2, min_givens=4, max_givens=6),
     "no relation": lambda: [Instance(np.full(3, 2))],
     "path": lambda: [Instance(np.full(3, 2), (NotEqual([[0, 1], [1, 2]]),))],
