@@ -15,6 +15,9 @@ import pytest
 
 from blogdit import formats
 from blogdit.baselines import Budget, system
+from blogdit.bench import runner
+from blogdit.bench.own import make
+from blogdit.bench.suites import SUITES
 from blogdit.cli import run
 
 ROOT = Path(__file__).parent.parent
@@ -78,6 +81,27 @@ def test_what_the_page_on_the_python_api_shows(examples, capsys):
     for code, printed in pairs:
         exec(code, names)
         assert capsys.readouterr().out == printed
+
+
+def test_the_commands_of_the_results_are_known_and_do_not_share_folders(tmp_path, monkeypatch, capsys):
+    """But for those of one suite and budget, which go on with each other's records."""
+    folders: dict[Path, dict] = {}
+
+    def see(planned, file):
+        assert planned.cases
+        assert all(make(one.system, planned.models, one.options) for one in planned.entrants)
+        settings = runner._settings(planned.suite, planned.options, planned.models)
+        assert folders.setdefault(file.folder, settings) == settings
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "DIR").mkdir()
+    monkeypatch.setattr(runner, "_go_on", see)
+    monkeypatch.setattr(runner, "resolve_device", str)  # without a GPU, too
+    pattern = r"^    (?:taskset -c 0 )?blogdit (bench .*)$"
+    commands = re.findall(pattern, (ROOT / "docs" / "results.md").read_text(), re.MULTILINE)
+    for command in commands:
+        assert run(shlex.split(command, comments=True)) == 0, command
+    assert len(commands) >= len(folders) > len(SUITES)
 
 
 def test_readme_python_runs():
