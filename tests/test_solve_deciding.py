@@ -180,6 +180,23 @@ def test_a_step_that_would_take_too_long_is_not_taken(clock):
     assert isinstance(next(looked_at.events([large])), Step)
 
 
+@pytest.mark.parametrize(("limit", "seconds"), [(20.0, 0.25), (0.4, 40 * 360 / 350_000), (0.1, 0.025)])
+def test_trees_come_first_in_the_time_of_the_step_that_they_may_save(clock, monkeypatch, limit, seconds):
+    """A quarter of a second where there is much time, and half of the time for sampling where there is little."""
+    puzzles = generate("sudoku", 40, seed=1, box=2, min_givens=4, max_givens=6)
+    monkeypatch.setattr(Job, "terms", 360)
+    given = []
+
+    def search(ending, places, trees_alone=False):
+        if trees_alone:
+            given.append((len(places), ending.deadline - clock.now))
+        return {}
+
+    monkeypatch.setattr(module.Ending, "search", search)
+    assert len(list(clock.solver(time_limit=limit, batch_size=40).results(puzzles))) == 40
+    assert given == [(40, pytest.approx(seconds))]
+
+
 def test_a_tree_search_comes_before_the_repair(model, monkeypatch):
     """It decides what is small; the repair has what it leaves."""
     hard = generate("coloring", 1, seed=1, vertices=90, colors=5, relative=False, p_min=0.15, p_max=0.15)[0]

@@ -172,7 +172,7 @@ class Solver:
         self.stepper = None  # its memory is for the next one
         self._limit(fitting, len(inside) + len(fitting), len(inside) + len(waiting) + self.elsewhere())
         newcomers = self._enter(fitting)
-        joined = newcomers if crew is None else self._prepare(crew.keep(inside).join(newcomers))
+        joined = newcomers if crew is None else crew.keep(inside).join(newcomers)
         chosen = {job.index for job in fitting}
         remaining = [job for job in waiting if job.index not in chosen]
         waiting.clear()
@@ -189,17 +189,12 @@ class Solver:
         if len(staying) > (len(crew.jobs) // 2 if lasting else len(crew.jobs) - 1):
             return crew
         self.stepper = None
-        return self._prepare(crew.keep(staying)) if staying else None
+        return crew.keep(staying) if staying else None
 
     @torch.no_grad()
     def _enter(self, jobs: list[Job]) -> Crew:
         goals = [goal_of(job.instance, self.options) for job in jobs]
-        crew = Crew.enter(jobs, self.model, self.options.chains, self.options.seed, self.device, goals)
-        return self._prepare(crew)
-
-    @torch.no_grad()
-    def _prepare(self, crew: Crew) -> Crew:
-        return crew.prepare(self.model, self.options.block, self.options.seed)
+        return Crew.enter(jobs, self.model, self.options.chains, self.options.seed, self.device, goals)
 
     def _leave(self) -> Iterator[Finished]:
         """Instances that are done get their result at once."""
@@ -220,14 +215,17 @@ class Solver:
         return [place for place, job in enumerate(crew.jobs) if job.has_tree and not job.looked_at and not job.answered]
 
     def _search_at_once(self, crew: Crew) -> Iterator[Finished]:
-        """A tree search may be done in a moment: for newcomers it has the time after which all searches are tried."""
+        """A tree search may be done in a moment: for newcomers it has the time after which all searches are tried or,
+        in half of what there is for sampling, the time of the step that it may save."""
         places = self._newcomers(crew)
         if not places:
             return
         jobs, now = [crew.jobs[place] for place in places], time.monotonic()
         for job in jobs:
             job.looked_at = True
-        end = now + max(self._first_try(job) for job in jobs)
+        step = self.options.chains * sum(job.terms for job in jobs) / PACE
+        saved = min(step, *((self._sampling_end(job) - now) / 2 for job in jobs))
+        end = now + max(min(saved, SOON), *(self._first_try(job) for job in jobs))
         ending = self._ending(crew, min(end, self._deadline(jobs)))
         yield from self._decided(ending, ending.search(ending.searching(places), trees_alone=True))
 
@@ -326,9 +324,12 @@ class Solver:
     def _sampling_end(self, job: Job) -> float:
         return min(job.entered + job.limit * self._share(job), self._end - self._reserve(job))
 
+    @torch.no_grad()
     def _stepper(self, crew: Crew) -> Stepper:
+        """Only who takes a step needs what the network knows of a batch: a search may come first, or be all."""
         if self.stepper is not None and self.stepper.crew is crew:
             return self.stepper
+        crew.prepare(self.model, self.options.block, self.options.seed)
         denoise = self.denoise or fastest(self.model.denoiser, crew.context)
         follows, records, chain = self._follows_budget, self._records, self.model.chain
         self.stepper = Stepper(crew, denoise, chain, self.options, follows, records, self.watch)
