@@ -53,9 +53,8 @@ def test_joining_and_leaving_change_nobody(model, group):
     def enter(*places: int) -> Crew:
         return Solver(model, options)._enter([Job(place, group[place]) for place in places])
 
-    mixed = after(2, enter(0, 1)).join(after(2, enter(2, 3, 4)))
-    mixed = after(3, Solver(model, options)._prepare(mixed))
-    mixed = after(2, Solver(model, options)._prepare(mixed.keep([4, 1])))
+    mixed = after(3, after(2, enter(0, 1)).join(after(2, enter(2, 3, 4))))
+    mixed = after(2, mixed.keep([4, 1]))
     assert [job.index for job in mixed.jobs] == [4, 1]
     for place, job in enumerate(mixed.jobs):
         alone = after(7, enter(job.index))
