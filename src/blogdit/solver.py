@@ -223,8 +223,7 @@ class Solver:
         jobs, now = [crew.jobs[place] for place in places], time.monotonic()
         for job in jobs:
             job.looked_at = True
-        step = self.options.chains * sum(job.terms for job in jobs) / PACE
-        saved = min(step, *((self._sampling_end(job) - now) / 2 for job in jobs))
+        saved = min(self._step_seconds(jobs), *((self._sampling_end(job) - now) / 2 for job in jobs))
         end = now + max(min(saved, SOON), *(self._first_try(job) for job in jobs))
         ending = self._ending(crew, min(end, self._deadline(jobs)))
         yield from self._decided(ending, ending.search(ending.searching(places), trees_alone=True))
@@ -366,7 +365,11 @@ class Solver:
             return share
         slowest = SLOWEST * job.limit
         allowed = slowest if job.completes or job.improves else max(slowest, QUICK)  # a tree may take milliseconds
-        return share if self.options.chains * job.terms <= PACE * allowed else 0.0
+        return share if self._step_seconds([job]) <= allowed else 0.0
+
+    def _step_seconds(self, jobs: Iterable[Job]) -> float:
+        """What a step takes on a slow CPU."""
+        return self.options.chains * sum(job.terms for job in jobs) / PACE
 
     def _reserve(self, job: Job) -> float:
         """Of the total time, what the search after the last step needs: after a number of steps, little."""

@@ -46,8 +46,8 @@ class Cell:
 
     def expected(self, pace: float | None) -> float:
         """Seconds for what is left: as measured, or else by the pace of others, or else at most what is allowed."""
-        measured = self.pace if self.done else pace
-        left = self.allowed if measured is None else measured * (len(self.waiting) - self.done)
+        pace = self.pace if self.done else pace
+        left = self.allowed if pace is None else pace * (len(self.waiting) - self.done)
         return left / self.jobs
 
 
