@@ -216,6 +216,9 @@ def test_a_run_that_fails_at_once_leaves_no_file(solve, tmp_path):
     code, _, _ = solve(tmp_path / "missing.txt", "--strict", "--out", tmp_path / "o.jsonl")
     assert code == 2
     assert not (tmp_path / "o.jsonl").exists()
+    code, _, _ = solve(write(tmp_path / "p.txt", ["12"]), "--out", tmp_path / "o.jsonl")  # and nothing else in it
+    assert code == 2
+    assert not (tmp_path / "o.jsonl").exists()
 
 
 def test_an_existing_file_is_not_overwritten(solve, tmp_path, lines):

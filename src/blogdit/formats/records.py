@@ -28,7 +28,7 @@ class RecordFile:
     """JSON lines, each in the file as soon as it is written. `held` are the instances it held at the start, by name.
 
     A file that exists is gone on with only if `resume` says so (None: this one cannot be); a last line that a kill has
-    cut off is dropped. An error before the first line leaves no new file behind.
+    cut off is dropped. Without a line no new file is left behind.
     """
 
     def __init__(self, path: str | Path, resume: bool | None = False):
@@ -106,6 +106,7 @@ class RecordFile:
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        empty = not os.fstat(self._file.fileno()).st_size
         self._file.close()
-        if error is not None and self._is_new and not self.path.stat().st_size:
-            self.path.unlink()
+        if self._is_new and empty:
+            self.path.unlink(missing_ok=True)
