@@ -23,16 +23,16 @@ import torch
 from torch import Tensor
 
 from blogdit import Instance, NotEqual
-from blogdit.batch import collate
-from blogdit.blocks import Schedule, Selector, decode
-from blogdit.chain import ChainConfig, prior, unroll
-from blogdit.denoiser import Denoiser, DenoiserConfig
-from blogdit.energy import energy, one_hot
-from blogdit.noise import GeneratorNoise
+from blogdit.method.batch import collate
+from blogdit.method.blocks import Schedule, Selector, decode
+from blogdit.method.chain import ChainConfig, prior, unroll
+from blogdit.method.energy import energy, one_hot
+from blogdit.method.noise import GeneratorNoise
+from blogdit.network.denoiser import Denoiser, DenoiserConfig
 from blogdit.problems import mis
-from blogdit.recipe import Recipe, TrainConfig
-from blogdit.training import Budget, Trainer
-from blogdit.training_data import Data
+from blogdit.training.data import Data
+from blogdit.training.recipe import Recipe, TrainConfig
+from blogdit.training.trainer import Budget, Trainer
 
 NETWORK = DenoiserConfig(dim=32, heads=2, head_dim=16, layers=2, relation="neighbours")
 

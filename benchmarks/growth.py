@@ -21,12 +21,12 @@ import numpy as np
 import torch
 
 import blogdit
-from blogdit.crew import Job
 from blogdit.problems.graphs import random_graph
 from blogdit.problems.maxcut import build
-from blogdit.solver import Solver
-from blogdit.solving import SolveOptions
-from blogdit.stepping import Stepper
+from blogdit.solver.options import SolveOptions
+from blogdit.solver.sampler import Stepper
+from blogdit.solver.slots import Job
+from blogdit.solver.solver import Solver
 
 SIZES = (1250, 2500, 5000, 10_000, 20_000)
 DEGREE = 10

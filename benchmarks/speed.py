@@ -25,24 +25,24 @@ import numpy as np
 import torch
 
 import blogdit
-from blogdit.attention import Bias, attend, neighbour_lists, pair_bits, pair_mask
-from blogdit.batch import collate
-from blogdit.checkpoint import Model
-from blogdit.crew import Job, Shape, shape_of
-from blogdit.csp import Instance
-from blogdit.denoiser import MASK_LIMIT, Denoiser
-from blogdit.network import DenoiserConfig
+from blogdit.core.instance import Instance
+from blogdit.method.batch import collate
+from blogdit.method.relations import RELATION_FEATURES, relation_list
+from blogdit.network.attention import Bias, attend, neighbour_lists, pair_bits, pair_mask
+from blogdit.network.checkpoint import Model
+from blogdit.network.config import DenoiserConfig
+from blogdit.network.denoiser import MASK_LIMIT, Denoiser
 from blogdit.problems import generate
 from blogdit.problems.graphs import random_graph
 from blogdit.problems.maxcut import build as cut
 from blogdit.problems.sudoku import build as puzzle
-from blogdit.recipe import recipe
-from blogdit.relations import RELATION_FEATURES, relation_list
-from blogdit.solver import Solver
-from blogdit.solving import SolveOptions
-from blogdit.stepping import Stepper
-from blogdit.training import Budget, Trainer
-from blogdit.training_data import Data
+from blogdit.solver.options import SolveOptions
+from blogdit.solver.sampler import Stepper
+from blogdit.solver.slots import Job, Shape, shape_of
+from blogdit.solver.solver import Solver
+from blogdit.training.data import Data
+from blogdit.training.recipe import recipe
+from blogdit.training.trainer import Budget, Trainer
 
 H200 = (790e12, 4.8e12)  # bfloat16 operations and bytes per second
 

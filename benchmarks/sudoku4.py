@@ -21,8 +21,8 @@ import numpy as np
 import torch
 
 import blogdit
-from blogdit.recipe import recipe
-from blogdit.training_data import generated_data
+from blogdit.training.data import generated_data
+from blogdit.training.recipe import recipe
 
 STEPS = (10, 25, 50, 100, 200)
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from blogdit.baselines import Budget, System
 from blogdit.bench.suites import Case, Entrant, Suite
-from blogdit.csp import Instance
-from blogdit.result import Result
+from blogdit.bench.systems import Budget, System
+from blogdit.core.instance import Instance
+from blogdit.core.result import Result
 
 
 class Counting(System):

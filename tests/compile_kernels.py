@@ -6,8 +6,11 @@ from triton import compile as compile_kernel
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from blogdit import axis_kernels, dense_kernels, fused, kernels
-from blogdit.search import cooling_kernel, flip_kernel, swap_kernel, walk_kernel
+from blogdit.finishers import cooling_kernel, flip_kernel, swap_kernel, walk_kernel
+from blogdit.network.kernels import axis as axis_kernels
+from blogdit.network.kernels import dense as dense_kernels
+from blogdit.network.kernels import fused
+from blogdit.network.kernels import neighbours as kernels
 
 HALF, FLOAT, INT = "*bf16", "*fp32", "*i32"
 WEIGHTS = dict.fromkeys(("norm_weight", "norm_bias", "matrix_ptr", "qkv_ptr", "h_ptr"), HALF)

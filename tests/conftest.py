@@ -48,7 +48,7 @@ def sudoku4_path(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def sudoku4(sudoku4_path):
-    from blogdit.checkpoint import load_model
+    from blogdit.network.checkpoint import load_model
 
     return load_model(sudoku4_path)
 
@@ -65,7 +65,7 @@ def puzzles():
 def counting(monkeypatch):
     """A system of `bench` that counts its calls."""
     from bench_cases import Counting
-    from blogdit.baselines import systems
+    from blogdit.bench.systems import systems
 
     one = Counting()
     monkeypatch.setitem(systems(), "counting", one)
@@ -75,7 +75,7 @@ def counting(monkeypatch):
 @pytest.fixture
 def no_tree(monkeypatch):
     """Problems of pairs have the repair alone: small ones would be decided before it."""
-    from blogdit import crew
+    from blogdit.solver import slots as crew
 
     monkeypatch.setattr(crew, "can_backtrack", lambda instance: False)
 
@@ -83,9 +83,9 @@ def no_tree(monkeypatch):
 @pytest.fixture
 def clock(monkeypatch, no_tree):
     """Time that passes only while a network works or a walk moves: `tick` seconds a step."""
-    from blogdit.search.walk import Walk
-    from blogdit.solver import Solver
-    from blogdit.solving import SolveOptions
+    from blogdit.finishers.walk import Walk
+    from blogdit.solver.options import SolveOptions
+    from blogdit.solver.solver import Solver
     from helpers import random_model
 
     class Clock:
@@ -125,7 +125,7 @@ def lines() -> list[str]:
 @pytest.fixture
 def solve(sudoku4_path, capsys):
     """Run the command with the small model; returns exit code, records on stdout, lines on stderr."""
-    from blogdit.cli import run
+    from blogdit.cli.app import run
 
     def call(*arguments, model=sudoku4_path):
         code = run(["solve", *map(str, arguments), "--model", str(model), "--threads", "1"])
@@ -138,8 +138,8 @@ def solve(sudoku4_path, capsys):
 @pytest.fixture
 def any_model(tmp_path):
     """Random weights that run on every graph."""
-    from blogdit.chain import ChainConfig
-    from blogdit.checkpoint import Model, save_model
+    from blogdit.method.chain import ChainConfig
+    from blogdit.network.checkpoint import Model, save_model
     from helpers import small_denoiser
 
     path = tmp_path / "any.safetensors"

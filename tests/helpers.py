@@ -10,16 +10,16 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from blogdit.batch import Batch, collate
-from blogdit.chain import ChainConfig
-from blogdit.checkpoint import Model
-from blogdit.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Table
-from blogdit.csp import Instance, Objective
-from blogdit.denoiser import Denoiser, DenoiserConfig
-from blogdit.noise import GeneratorNoise, value_codes
+from blogdit.core.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Table
+from blogdit.core.instance import Instance, Objective
+from blogdit.method.batch import Batch, collate
+from blogdit.method.chain import ChainConfig
+from blogdit.method.noise import GeneratorNoise, value_codes
+from blogdit.network.checkpoint import Model
+from blogdit.network.denoiser import Denoiser, DenoiserConfig
 from blogdit.problems import coloring
-from blogdit.solver import Solver
-from blogdit.solving import SolveOptions
+from blogdit.solver.options import SolveOptions
+from blogdit.solver.solver import Solver
 from test_constraints import all_different, conflict, count, linear, not_equal, table
 
 torch.set_num_threads(1)  # tests run side by side

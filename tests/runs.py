@@ -6,9 +6,9 @@ import json
 
 import torch
 
-from blogdit.recipe import recipe
-from blogdit.training import Budget, Trainer
-from blogdit.training_data import generated_data
+from blogdit.training.data import generated_data
+from blogdit.training.recipe import recipe
+from blogdit.training.trainer import Budget, Trainer
 
 TINY = {
     "box": 2, "dim": 16, "heads": 1, "head_dim": 16, "layers": 1, "batch_size": 8, "unroll": 2, "horizon": 6,

@@ -9,11 +9,11 @@ import pytest
 
 import blogdit
 from blogdit.api import bundled_models, solver_for
-from blogdit.chain import ChainConfig
-from blogdit.checkpoint import Model, save_model
-from blogdit.errors import InputError
+from blogdit.core.errors import InputError
+from blogdit.method.chain import ChainConfig
+from blogdit.network.checkpoint import Model, save_model
 from blogdit.problems import coloring, generate, maxcut
-from blogdit.solver import Solver
+from blogdit.solver.solver import Solver
 from helpers import small_denoiser
 
 

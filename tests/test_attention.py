@@ -8,12 +8,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.attention import attend, dense_bias, neighbour_bias
-from blogdit.batch import collate
-from blogdit.constraints import NotEqual
-from blogdit.csp import Instance, Objective
+from blogdit.core.constraints import NotEqual
+from blogdit.core.instance import Instance, Objective
+from blogdit.method.batch import collate
+from blogdit.method.relations import RELATION_FEATURES
+from blogdit.network.attention import attend, dense_bias, neighbour_bias
 from blogdit.problems import generate
-from blogdit.relations import RELATION_FEATURES
 from helpers import generator, small_denoiser, zoo
 
 HEADS, WIDTH = 2, 4
@@ -106,7 +106,7 @@ def test_rows_in_parts_give_the_same_numbers(monkeypatch):
     bias = neighbour_bias(batch, weights)
     with torch.no_grad():
         whole = attend(torch.stack(qkv, 2), bias)
-        monkeypatch.setattr("blogdit.attention.MOST_NUMBERS", 2 * len(bias.source) * HEADS * WIDTH)
+        monkeypatch.setattr("blogdit.network.attention.MOST_NUMBERS", 2 * len(bias.source) * HEADS * WIDTH)
         assert torch.equal(attend(torch.stack(qkv, 2), bias), whole)
 
 
@@ -125,7 +125,7 @@ def path(n):
 @pytest.mark.parametrize("limit", [512, 0])
 def test_influence_travels_one_relation_per_layer(limit, monkeypatch):
     """With neighbours, two layers on a path carry nothing further than two vertices; with c learnt they do."""
-    monkeypatch.setattr("blogdit.denoiser.DENSE_LIMIT", limit)
+    monkeypatch.setattr("blogdit.network.denoiser.DENSE_LIMIT", limit)
     batch = collate([path(6)])
     logits = torch.randn(1, 6, 3, generator=generator(1)).requires_grad_()
     block = torch.zeros(1, 6, dtype=torch.bool)

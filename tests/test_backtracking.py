@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import blogdit
-from blogdit.constraints import AllDifferent, Conflict, NotEqual
-from blogdit.csp import Instance, Objective
+from blogdit.core.constraints import AllDifferent, Conflict, NotEqual
+from blogdit.core.instance import Instance, Objective
+from blogdit.finishers import backtracking
+from blogdit.finishers.backtracking import Backtracking, can_backtrack
 from blogdit.problems import coloring, generate
-from blogdit.search import backtracking
-from blogdit.search.backtracking import Backtracking, can_backtrack
 from helpers import solvable
 
 ALL = 1 << 40

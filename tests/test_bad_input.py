@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from blogdit import formats
-from blogdit.cli import run
-from blogdit.errors import InputError
+from blogdit.cli.app import run
+from blogdit.core.errors import InputError
 from blogdit.problems import generate, sudoku
 
 NINE = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.baselines import Budget, cp_sat, greedy, rlsa, system, systems
-from blogdit.constraints import Linear, NotEqual
-from blogdit.csp import Instance, Objective
-from blogdit.errors import InputError
+from blogdit.bench.systems import Budget, cp_sat, greedy, rlsa, system, systems
+from blogdit.core.constraints import Linear, NotEqual
+from blogdit.core.errors import InputError
+from blogdit.core.instance import Instance, Objective
 from blogdit.problems import generate
 from blogdit.problems.graphs import random_graph
 from helpers import KINDS, assignments, instances, zoo
@@ -88,7 +88,7 @@ def test_cp_sat_finds_the_optimum_also_with_integer_variables(instance):
     """As where domains are too large for a Boolean of each value; some of each within one instance, too."""
     for most in (0, 2):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("blogdit.baselines.cp_sat.MOST_LITERALS", most)
+            patch.setattr("blogdit.bench.systems.cp_sat.MOST_LITERALS", most)
             assert best_of_cp_sat(instance) == approximately(best_by_enumeration(instance))
 
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from blogdit import datasets
-from blogdit.baselines import Budget, system
+from blogdit.bench import datasets
+from blogdit.bench.systems import Budget, system
 from blogdit.bench.tables import published
 
 SAMPLE = 1200  # graphs behind each published rate

@@ -11,18 +11,18 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from blogdit.baselines import Budget, base, dwave, system
-from blogdit.baselines.base import Clock
-from blogdit.baselines.conditionals import Conditionals, conditional_costs
-from blogdit.baselines.gibbs import Best, Gibbs, classes_of, independent_classes, start, sweep
-from blogdit.baselines.greedy import color, independent_set, one_exchange
-from blogdit.baselines.qubo import qubo
-from blogdit.baselines.rlsa import Settings, anneal, nth_largest
-from blogdit.batch import collate
-from blogdit.constraints import NotEqual
-from blogdit.csp import Instance, Objective
-from blogdit.energy import energy, one_hot
-from blogdit.noise import GeneratorNoise
+from blogdit.bench.systems import Budget, base, dwave, system
+from blogdit.bench.systems.base import Clock
+from blogdit.bench.systems.conditionals import Conditionals, conditional_costs
+from blogdit.bench.systems.gibbs import Best, Gibbs, classes_of, independent_classes, start, sweep
+from blogdit.bench.systems.greedy import color, independent_set, one_exchange
+from blogdit.bench.systems.qubo import qubo
+from blogdit.bench.systems.rlsa import Settings, anneal, nth_largest
+from blogdit.core.constraints import NotEqual
+from blogdit.core.instance import Instance, Objective
+from blogdit.method.batch import collate
+from blogdit.method.energy import energy, one_hot
+from blogdit.method.noise import GeneratorNoise
 from blogdit.problems import coloring, generate, maxcut, mis
 from blogdit.problems.graphs import Graph, make_graph
 from helpers import enumerated, generator, instances, zoo
@@ -141,7 +141,7 @@ def test_rlsa_dense_and_sparse_forms_agree(monkeypatch):
     forms = [qubo(instance) for instance in generate("maxcut", 2, seed=6, vertices="30-40")]
     settings = Settings(tau=1.0, d=2, steps=20, chains=4)
     dense = anneal(forms, settings, 3, Clock(None))
-    monkeypatch.setattr("blogdit.baselines.rlsa.DENSE", 0)
+    monkeypatch.setattr("blogdit.bench.systems.rlsa.DENSE", 0)
     sparse = anneal(forms, settings, 3, Clock(None))
     assert np.array_equal(dense[1], sparse[1])
 

@@ -8,10 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.batch import collate
-from blogdit.constraints import AllDifferent
-from blogdit.csp import Instance
-from blogdit.energy import KINDS, energy, move_costs, penalties, violation_scores
+from blogdit.core.constraints import AllDifferent
+from blogdit.core.instance import Instance
+from blogdit.method.batch import collate
+from blogdit.method.energy import KINDS, energy, move_costs, penalties, violation_scores
 from blogdit.problems import generate
 from helpers import codes, generator, instances, random_simplex, small_denoiser, zoo
 

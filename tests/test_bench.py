@@ -13,18 +13,17 @@ import numpy as np
 import pytest
 
 from bench_cases import LIVE, TINY, Counting, silent
-from blogdit import datasets
-from blogdit.baselines import Budget, System, systems
-from blogdit.bench import calls, own, runner
+from blogdit.bench import calls, datasets, own, runner
 from blogdit.bench.options import NothingToRun, Options, Unanswered
 from blogdit.bench.records import COLUMNS, read_records
 from blogdit.bench.runner import run_suite
 from blogdit.bench.suites import SUITES, Case, Entrant
-from blogdit.cli import run
-from blogdit.csp import Instance
-from blogdit.errors import InputError
+from blogdit.bench.systems import Budget, System, systems
+from blogdit.cli.app import run
+from blogdit.core.errors import InputError
+from blogdit.core.instance import Instance
+from blogdit.core.result import Result
 from blogdit.problems import generate
-from blogdit.result import Result
 
 
 def test_an_interrupted_suite_goes_on_where_it_stopped(tmp_path, counting):

@@ -10,14 +10,14 @@ from types import SimpleNamespace
 import pytest
 
 from bench_cases import Counting
-from blogdit import datasets
-from blogdit.baselines import Budget, systems
+from blogdit.bench import datasets
 from blogdit.bench.records import read_records
 from blogdit.bench.suites import SUITES
-from blogdit.cli import run
-from blogdit.commands.bench import Told
-from blogdit.csp import Instance
-from blogdit.result import Result
+from blogdit.bench.systems import Budget, systems
+from blogdit.cli.app import run
+from blogdit.cli.bench import Told
+from blogdit.core.instance import Instance
+from blogdit.core.result import Result
 
 
 def test_every_suite_runs_small(tmp_path, capsys):
@@ -55,7 +55,7 @@ def test_sigterm_stops_it_as_well(tmp_path):
     program = """if True:
         import os, signal, time
         from blogdit.bench import runner
-        from blogdit.cli import main
+        from blogdit.cli.app import main
 
         def perform(*_):
             os.kill(os.getpid(), signal.SIGTERM)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from blogdit.api import load
-from blogdit.baselines import Budget
 from blogdit.bench import own
 from blogdit.bench.own import Blogdit, make, named_models
-from blogdit.csp import Instance
-from blogdit.errors import InputError
+from blogdit.bench.systems import Budget
+from blogdit.core.errors import InputError
+from blogdit.core.instance import Instance
 from blogdit.problems import generate
-from blogdit.recipe import recipe
+from blogdit.training.recipe import recipe
 
 
 def test_blogdit_solves_by_steps_and_by_time():

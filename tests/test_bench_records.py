@@ -12,8 +12,8 @@ import pytest
 
 from bench_cases import BY_HAND
 from blogdit.bench.records import COLUMNS, RecordFile, device_name, read_records
-from blogdit.errors import InputError
-from blogdit.runtime import commit
+from blogdit.core.errors import InputError
+from blogdit.network.runtime import commit
 
 SETTINGS = {"suite": "tiny", "seed": 0}
 
@@ -130,7 +130,7 @@ def test_a_full_disk_costs_nothing_that_was_there(tmp_path):
         import json, resource, sys
         from pathlib import Path
         from blogdit.bench.records import RecordFile
-        from blogdit.errors import InputError
+        from blogdit.core.errors import InputError
 
         folder, records = Path(sys.argv[1]), json.loads(sys.argv[2])
         size = (folder / "records.jsonl").stat().st_size

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench_cases import BY_HAND, TINY, record
-from blogdit import datasets
-from blogdit.bench import own, report
+from blogdit.bench import datasets, own, report
 from blogdit.bench.measures import Records, steps_per_second, timed, with_raw
 from blogdit.bench.records import COLUMNS
 from blogdit.bench.report import fill

@@ -13,10 +13,10 @@ from blogdit.bench.records import RECORDS, TABLE, read_records
 from blogdit.bench.statistics import distance
 from blogdit.bench.suites import Case
 from blogdit.bench.yours import for_problem, suite_of
-from blogdit.cli import run
-from blogdit.constraints import Linear
-from blogdit.csp import Instance, Objective
-from blogdit.errors import InputError
+from blogdit.cli.app import run
+from blogdit.core.constraints import Linear
+from blogdit.core.errors import InputError
+from blogdit.core.instance import Instance, Objective
 from blogdit.problems import generate
 from helpers import assignments
 

@@ -9,11 +9,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.batch import collate
-from blogdit.blocks import SELECTORS, Schedule, Selector, _constraint_rate, decode, fit_budget
-from blogdit.constraints import Conflict, NotEqual
-from blogdit.csp import Instance, Objective
-from blogdit.noise import StreamNoise
+from blogdit.core.constraints import Conflict, NotEqual
+from blogdit.core.instance import Instance, Objective
+from blogdit.method.batch import collate
+from blogdit.method.blocks import SELECTORS, Schedule, Selector, _constraint_rate, decode, fit_budget
+from blogdit.method.noise import StreamNoise
 from blogdit.problems import coloring, generate, maxcut, mis
 from helpers import noise, zoo
 

@@ -10,9 +10,11 @@ import pytest
 import torch
 from torch.distributions import Normal, kl_divergence
 
-from blogdit.batch import collate
-from blogdit.blocks import SELECTORS, Schedule, Selector, decode, fit_budget
-from blogdit.chain import (
+from blogdit.core.constraints import NotEqual
+from blogdit.core.instance import Instance
+from blogdit.method.batch import collate
+from blogdit.method.blocks import SELECTORS, Schedule, Selector, decode, fit_budget
+from blogdit.method.chain import (
     GIVEN_LOGIT,
     ChainConfig,
     Transition,
@@ -23,10 +25,8 @@ from blogdit.chain import (
     reverse_step,
     unroll,
 )
-from blogdit.constraints import NotEqual
-from blogdit.csp import Instance
-from blogdit.energy import energy, violation_scores
-from blogdit.noise import StreamNoise
+from blogdit.method.energy import energy, violation_scores
+from blogdit.method.noise import StreamNoise
 from blogdit.problems import generate
 from helpers import codes, generator, noise, small_denoiser, zoo
 

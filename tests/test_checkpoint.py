@@ -9,13 +9,13 @@ import pytest
 import safetensors.torch
 import torch
 
-from blogdit import checkpoint
-from blogdit.batch import collate
-from blogdit.blocks import Schedule
-from blogdit.chain import ChainConfig
-from blogdit.checkpoint import FORMAT, VERSION, Model, load_model, read_tensors, save_model, write_tensors
-from blogdit.csp import Instance
-from blogdit.errors import InputError
+from blogdit.core.errors import InputError
+from blogdit.core.instance import Instance
+from blogdit.method.batch import collate
+from blogdit.method.blocks import Schedule
+from blogdit.method.chain import ChainConfig
+from blogdit.network import checkpoint
+from blogdit.network.checkpoint import FORMAT, VERSION, Model, load_model, read_tensors, save_model, write_tensors
 from blogdit.problems import coloring
 from helpers import codes, generator, small_denoiser
 

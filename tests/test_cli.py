@@ -11,7 +11,7 @@ import pytest
 
 import blogdit
 from blogdit import formats
-from blogdit.cli import run
+from blogdit.cli.app import run
 from blogdit.problems import families, generate, sudoku
 
 NINE = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
@@ -226,7 +226,7 @@ def test_as_a_program(tmp_path):
     assert bad.returncode == 3
     missing = blogdit("verify", "nothing", "s.txt")
     assert (missing.returncode, missing.stdout, missing.stderr) == (2, "", "blogdit: nothing: no such file\n")
-    loaded = "import sys; from blogdit.cli import run; run(['info']); assert 'torch' not in sys.modules"
+    loaded = "import sys; from blogdit.cli.app import run; run(['info']); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", loaded], check=True, stdout=subprocess.DEVNULL)
 
 

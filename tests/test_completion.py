@@ -10,12 +10,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.constraints import AllDifferent, Linear, NotEqual
-from blogdit.csp import Instance, Objective
+from blogdit.core.constraints import AllDifferent, Linear, NotEqual
+from blogdit.core.instance import Instance, Objective
+from blogdit.finishers.completion import FIRST, TreeSearch, can_complete, complete
 from blogdit.problems import coloring, generate, maxcut
-from blogdit.search.completion import FIRST, TreeSearch, can_complete, complete
-from blogdit.solver import Solver
-from blogdit.solving import SolveOptions
+from blogdit.solver.options import SolveOptions
+from blogdit.solver.solver import Solver
 from helpers import KINDS, assignments, instances, random_model, solvable
 
 

@@ -12,16 +12,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.constraints import Conflict, Linear, NotEqual
-from blogdit.csp import Instance, Objective
-from blogdit.noise import mix, wrap
+from blogdit.core.constraints import Conflict, Linear, NotEqual
+from blogdit.core.instance import Instance, Objective
+from blogdit.finishers import cooling
+from blogdit.finishers.cooling import COLD, EVERY, HOT, HOTTER, LAST, WARM, Cooling, steps_of
+from blogdit.finishers.landscape import FINE, LEVELS, landscapes, levels
+from blogdit.finishers.polish import Pairs
+from blogdit.finishers.terms import scale_of
+from blogdit.finishers.walk import Walk, can_walk
+from blogdit.method.noise import mix, wrap
 from blogdit.problems import generate, maxcut, mis
-from blogdit.search import cooling
-from blogdit.search.cooling import COLD, EVERY, HOT, HOTTER, LAST, WARM, Cooling, steps_of
-from blogdit.search.landscape import FINE, LEVELS, landscapes, levels
-from blogdit.search.polish import Pairs
-from blogdit.search.terms import scale_of
-from blogdit.search.walk import Walk, can_walk
 from helpers import instances
 from test_walk import starts
 
@@ -107,7 +107,7 @@ def test_every_flip_is_metropolis(count, sweeps):
 @pytest.mark.parametrize("widest", [32, 512])
 def test_the_kernel_comes_to_the_same_states(widest, monkeypatch):
     """On a GPU, else in the interpreter; tiles that do and do not hold a colour, and launches of a few sweeps."""
-    kernel = pytest.importorskip("blogdit.search.cooling_kernel")
+    kernel = pytest.importorskip("blogdit.finishers.cooling_kernel")
     monkeypatch.setattr(kernel, "WIDEST", widest)
     monkeypatch.setattr(kernel, "LAUNCH", 300)
     chosen = [*problems(), *generate("maxcut", 1, seed=5, vertices=60, p_min=0.1, p_max=0.1)]

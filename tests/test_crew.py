@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from blogdit.chain import ChainConfig
-from blogdit.checkpoint import Model
-from blogdit.crew import Crew, Job, instance_key, shape_of
-from blogdit.csp import Instance
+from blogdit.core.instance import Instance
+from blogdit.method.chain import ChainConfig
+from blogdit.network.checkpoint import Model
 from blogdit.problems import generate, maxcut, sudoku
-from blogdit.solver import Solver
-from blogdit.solving import SolveOptions
+from blogdit.solver.options import SolveOptions
+from blogdit.solver.slots import Crew, Job, instance_key, shape_of
+from blogdit.solver.solver import Solver
 from helpers import small_denoiser
 
 CPU = torch.device("cpu")

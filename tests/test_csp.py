@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.constraints import AllDifferent, NotEqual
-from blogdit.csp import Instance, Objective
+from blogdit.core.constraints import AllDifferent, NotEqual
+from blogdit.core.instance import Instance, Objective
 from blogdit.formats import to_json
 
 

@@ -8,8 +8,8 @@ import shutil
 
 import pytest
 
-from blogdit import datasets
-from blogdit.errors import InputError
+from blogdit.bench import datasets
+from blogdit.core.errors import InputError
 from blogdit.formats import to_json
 
 # Of the first two instances of each generated set: the sets never change.

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from blogdit import denoiser as denoiser_module
-from blogdit.attention import Divided, Mask, MaskBits, NeighbourLists
-from blogdit.batch import collate
-from blogdit.constraints import Conflict, Linear, NotEqual
-from blogdit.csp import Instance, Objective
-from blogdit.denoiser import LOG_VARIANCE_RANGE, Denoiser, DenoiserConfig, positional_encoding
-from blogdit.noise import value_codes
+from blogdit.core.constraints import Conflict, Linear, NotEqual
+from blogdit.core.instance import Instance, Objective
+from blogdit.method.batch import collate
+from blogdit.method.noise import value_codes
+from blogdit.network import denoiser as denoiser_module
+from blogdit.network.attention import Divided, Mask, MaskBits, NeighbourLists
+from blogdit.network.denoiser import LOG_VARIANCE_RANGE, Denoiser, DenoiserConfig, positional_encoding
 from blogdit.problems import coloring, generate
 from blogdit.problems.graphs import random_graph
 from helpers import codes, generator, small_denoiser
@@ -228,7 +228,7 @@ def test_bad_configurations_are_refused_by_name(settings, message):
 @pytest.mark.filterwarnings("ignore:mkldnn_matmul")
 def test_bfloat16_agrees_roughly(relation, limit, monkeypatch):
     """Outputs come back in float32, and within a few per cent of those of float32, gradients included."""
-    monkeypatch.setattr("blogdit.denoiser.DENSE_LIMIT", limit)
+    monkeypatch.setattr("blogdit.network.denoiser.DENSE_LIMIT", limit)
     batch = sudokus()
     logits, block = state(batch)
     with torch.random.fork_rng():

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from blogdit import formats
-from blogdit.baselines import Budget, system
 from blogdit.bench import runner
 from blogdit.bench.own import make
 from blogdit.bench.suites import SUITES
-from blogdit.cli import run
+from blogdit.bench.systems import Budget, system
+from blogdit.cli.app import run
 
 ROOT = Path(__file__).parent.parent
 

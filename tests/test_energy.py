@@ -10,12 +10,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.batch import collate
-from blogdit.blocks import decode
-from blogdit.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Table
-from blogdit.csp import Instance, Objective
-from blogdit.energy import KINDS as ENERGY_KINDS
-from blogdit.energy import (
+from blogdit.core.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Table
+from blogdit.core.instance import Instance, Objective
+from blogdit.method.batch import collate
+from blogdit.method.blocks import decode
+from blogdit.method.energy import KINDS as ENERGY_KINDS
+from blogdit.method.energy import (
     discrete_energy,
     energy,
     move_costs,

@@ -7,11 +7,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.constraints import Conflict, NotEqual
-from blogdit.csp import Instance
+from blogdit.core.constraints import Conflict, NotEqual
+from blogdit.core.instance import Instance
+from blogdit.finishers import filling
+from blogdit.finishers.filling import fill
 from blogdit.problems import coloring
-from blogdit.search import filling
-from blogdit.search.filling import fill
 from helpers import instances
 
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from blogdit import formats
-from blogdit.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Table
-from blogdit.csp import Instance, Objective
-from blogdit.errors import InputError
+from blogdit.core.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Table
+from blogdit.core.errors import InputError
+from blogdit.core.instance import Instance, Objective
+from blogdit.core.result import Result
 from blogdit.problems import coloring, generate, maxcut, mis, sudoku
 from blogdit.problems.graphs import Graph
-from blogdit.result import Result
 
 NINE = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
 SOLVED = "534678912672195348198342567859761423426853791713924856961537284287419635345286179"

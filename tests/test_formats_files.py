@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from blogdit import formats
-from blogdit.errors import InputError
+from blogdit.core.errors import InputError
 from blogdit.formats.files import find_files, name_files, read_all
 from blogdit.problems import maxcut
 

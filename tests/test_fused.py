@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from blogdit.attention import Divided, lists_or_bits, neighbour_bias, neighbour_lists, pair_bits
-from blogdit.batch import collate
-from blogdit.csp import Instance
-from blogdit.denoiser import Denoiser
-from blogdit.network import DenoiserConfig
+from blogdit.core.instance import Instance
+from blogdit.method.batch import collate
+from blogdit.network.attention import Divided, lists_or_bits, neighbour_bias, neighbour_lists, pair_bits
+from blogdit.network.config import DenoiserConfig
+from blogdit.network.denoiser import Denoiser
 from blogdit.problems import coloring, generate
 from blogdit.problems.graphs import random_graph
 from helpers import generator
 
 pytest.importorskip("triton")  # tests/conftest.py turns its interpreter on
-from blogdit.fused import FusedDenoiser
+from blogdit.network.kernels.fused import FusedDenoiser
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 BATCHES = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from blogdit import generation
-from blogdit.batch import collate
 from blogdit.formats import to_json
-from blogdit.generation import make_many
+from blogdit.method.batch import collate
+from blogdit.problems import generation
+from blogdit.problems.generation import make_many
 
 SMALL = {"box": 2, "min_givens": 4, "max_givens": 6}
 

@@ -127,7 +127,7 @@ def test_imports_within_the_search_follow_the_table():
     files = {path.stem: path for path in modules()["search"]}
     assert set(files) == set(WITHIN_SEARCH)
     for name, path in files.items():
-        extra = imported(path, "blogdit.search") - WITHIN_SEARCH[name]
+        extra = imported(path, "blogdit.finishers") - WITHIN_SEARCH[name]
         assert not extra, f"{path.relative_to(SOURCE)} imports {', '.join(sorted(extra))}"
 
 

@@ -10,13 +10,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.constraints import Count, Linear, NotEqual
-from blogdit.csp import Instance, Objective
-from blogdit.search import improvement
-from blogdit.search.improvement import BlockSearch, Larger, can_improve, improve
-from blogdit.search.propagation import Propagation
-from blogdit.solver import Solver
-from blogdit.solving import SolveOptions
+from blogdit.core.constraints import Count, Linear, NotEqual
+from blogdit.core.instance import Instance, Objective
+from blogdit.finishers import improvement
+from blogdit.finishers.improvement import BlockSearch, Larger, can_improve, improve
+from blogdit.finishers.propagation import Propagation
+from blogdit.solver.options import SolveOptions
+from blogdit.solver.solver import Solver
 from helpers import KINDS, assignments, instances, random_model
 
 

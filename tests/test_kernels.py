@@ -11,7 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from blogdit.attention import (
+from blogdit.core.constraints import NotEqual
+from blogdit.core.instance import Instance
+from blogdit.method.batch import collate
+from blogdit.method.noise import StreamNoise
+from blogdit.method.relations import RELATION_FEATURES
+from blogdit.network.attention import (
     Divided,
     NeighbourLists,
     attend,
@@ -21,13 +26,8 @@ from blogdit.attention import (
     pair_bits,
     pair_mask,
 )
-from blogdit.batch import collate
-from blogdit.constraints import NotEqual
-from blogdit.csp import Instance
-from blogdit.noise import StreamNoise
 from blogdit.problems import coloring, generate
 from blogdit.problems.graphs import random_graph
-from blogdit.relations import RELATION_FEATURES
 from helpers import generator
 
 pytest.importorskip("triton")  # tests/conftest.py turns its interpreter on
@@ -149,7 +149,7 @@ def test_bfloat16_is_close_to_float32():
 @pytest.mark.parametrize("normal", [True, False])
 def test_noise_kernel_equals_plain_streams(normal):
     """Uniform numbers bit for bit, normal ones up to the last bits of logarithm and cosine."""
-    from blogdit.kernels import stream_noise
+    from blogdit.network.kernels.neighbours import stream_noise
 
     keys = torch.tensor([5, 0xFFFFFFFF, 0x80000001], device=DEVICE)
     draws = torch.tensor([0, 3, 70_000], device=DEVICE)

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import blogdit
-from blogdit.recipe import recipe
-from blogdit.training import Budget, Trainer
-from blogdit.training_data import generated_data
+from blogdit.training.data import generated_data
+from blogdit.training.recipe import recipe
+from blogdit.training.trainer import Budget, Trainer
 from helpers import generator
 
 

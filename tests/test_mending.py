@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import blogdit
-from blogdit.constraints import AllDifferent, Linear, Table
-from blogdit.csp import Instance, Objective
+from blogdit.core.constraints import AllDifferent, Linear, Table
+from blogdit.core.instance import Instance, Objective
+from blogdit.finishers.completion import TreeSearch, can_complete
+from blogdit.finishers.improvement import BlockSearch
+from blogdit.finishers.mending import MOST_ENTRIES, Mending, can_mend, mend, rules_of
 from blogdit.problems import coloring, generate, maxcut
-from blogdit.search.completion import TreeSearch, can_complete
-from blogdit.search.improvement import BlockSearch
-from blogdit.search.mending import MOST_ENTRIES, Mending, can_mend, mend, rules_of
 from helpers import KINDS, assignments, instances, solvable
 
 

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from blogdit.noise import GeneratorNoise, StreamNoise, value_codes
+from blogdit.method.noise import GeneratorNoise, StreamNoise, value_codes
 from helpers import generator
 
 KEYS = torch.tensor([11, 5, 123456789, 2**31 + 7])

@@ -9,10 +9,10 @@ import pytest
 
 from bench_cases import BY_HAND, TINY, record
 from blogdit.bench.measures import Records
+from blogdit.bench.plots import DRAWERS, draw
 from blogdit.bench.suites import Case
 from blogdit.bench.trajectory import Plane, background
-from blogdit.errors import InputError
-from blogdit.plots import DRAWERS, draw
+from blogdit.core.errors import InputError
 from blogdit.problems import generate
 
 

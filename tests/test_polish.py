@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.constraints import AllDifferent, NotEqual
-from blogdit.csp import Instance, Objective
+from blogdit.core.constraints import AllDifferent, NotEqual
+from blogdit.core.instance import Instance, Objective
+from blogdit.finishers.polish import LARGE, NOTHING, Pairs, _Descent, can_polish, polish
 from blogdit.problems import generate, maxcut, mis
 from blogdit.problems.graphs import random_graph
-from blogdit.search.polish import LARGE, NOTHING, Pairs, _Descent, can_polish, polish
 from helpers import instances
 
 

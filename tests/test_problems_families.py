@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from blogdit.csp import Instance
+from blogdit.core.instance import Instance
 from blogdit.formats import to_json
 from blogdit.problems import coloring, families, generate, maxcut, mis
 

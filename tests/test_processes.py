@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from blogdit.constraints import NotEqual
-from blogdit.csp import Instance
-from blogdit.errors import InputError
-from blogdit.processes import Process, Processes
+from blogdit.core.constraints import NotEqual
+from blogdit.core.errors import InputError
+from blogdit.core.instance import Instance
+from blogdit.core.processes import Process, Processes
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_a_signal_of_the_terminal_does_not_reach_it(process):
 @pytest.mark.parametrize("waits", ["sys.stdin.read()", "p.call(time.sleep, 1)"])
 def test_it_ends_without_a_word_when_nobody_can_ask_it_any_more(waits):
     """Also if we are killed, and while it works."""
-    code = f"import sys, time; from blogdit.processes import Process; p = Process(); print(flush=True); {waits}"
+    code = f"import sys, time; from blogdit.core.processes import Process; p = Process(); print(flush=True); {waits}"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen([sys.executable, "-c", code], env=environment, **pipes) as owner:

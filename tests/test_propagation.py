@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Table
-from blogdit.csp import Instance
-from blogdit.search.propagation import Propagation
+from blogdit.core.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Table
+from blogdit.core.instance import Instance
+from blogdit.finishers.propagation import Propagation
 from helpers import KINDS, assignments, instances
 
 

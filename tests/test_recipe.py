@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from blogdit.blocks import Schedule
-from blogdit.chain import ChainConfig
-from blogdit.denoiser import DenoiserConfig
+from blogdit.method.blocks import Schedule
+from blogdit.method.chain import ChainConfig
+from blogdit.network.denoiser import DenoiserConfig
 from blogdit.problems import families, generate
-from blogdit.recipe import Recipe, TrainConfig, recipe
+from blogdit.training.recipe import Recipe, TrainConfig, recipe
 
 
 def test_every_ablation_is_one_setting_away():

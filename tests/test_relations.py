@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from blogdit.constraints import AllDifferent, Conflict, Count, Linear, NotEqual
-from blogdit.csp import Instance, Objective
+from blogdit.core.constraints import AllDifferent, Conflict, Count, Linear, NotEqual
+from blogdit.core.instance import Instance, Objective
+from blogdit.method.relations import LARGEST_CLIQUE, relation_list, value_features
 from blogdit.problems import generate
-from blogdit.relations import LARGEST_CLIQUE, relation_list, value_features
 from helpers import instances
 
 

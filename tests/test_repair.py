@@ -9,12 +9,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.constraints import AllDifferent, Conflict, NotEqual
-from blogdit.csp import Instance, Objective
+from blogdit.core.constraints import AllDifferent, Conflict, NotEqual
+from blogdit.core.instance import Instance, Objective
+from blogdit.finishers import repair as module
+from blogdit.finishers import walk
+from blogdit.finishers.repair import Repair, can_repair, repair
 from blogdit.problems import generate
-from blogdit.search import repair as module
-from blogdit.search import walk
-from blogdit.search.repair import Repair, can_repair, repair
 from helpers import TRIANGLE, instances
 from test_walk import DEVICE, STATE, expected_costs, starts
 
@@ -90,7 +90,7 @@ def test_a_move_is_the_best_of_a_violated_variable(instance, moves):
 @settings(max_examples=20, deadline=None)
 def test_the_kernel_takes_the_same_moves(instance, moves):
     """The same state, bit by bit, also with small tiles; in Triton's interpreter where there is no GPU."""
-    kernel = pytest.importorskip("blogdit.search.walk_kernel")
+    kernel = pytest.importorskip("blogdit.finishers.walk_kernel")
     if not can_repair(instance):
         return
     for tiles in ({}, {"CELLS": 4, "NEIGHBOURS": 2}):

@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from blogdit.csp import Instance, Objective
+from blogdit.core.instance import Instance, Objective
+from blogdit.core.result import Result
 from blogdit.formats import record
 from blogdit.problems import coloring, maxcut, sudoku
-from blogdit.result import Result
 
 TRIANGLE = (3, [[0, 1], [1, 2], [0, 2]])
 SOLUTION = "1234341221434321"

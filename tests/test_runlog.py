@@ -12,12 +12,12 @@ import pytest
 import safetensors.torch
 import torch
 
-from blogdit import runlog
-from blogdit.checkpoint import load_model
-from blogdit.errors import InputError
-from blogdit.recipe import recipe
-from blogdit.training import Budget, Trainer
-from blogdit.training_data import generated_data
+from blogdit.core.errors import InputError
+from blogdit.network.checkpoint import load_model
+from blogdit.training import runlog
+from blogdit.training.data import generated_data
+from blogdit.training.recipe import recipe
+from blogdit.training.trainer import Budget, Trainer
 from runs import TINY, assert_same_run, log_of, numbers, trainer
 
 fork = multiprocessing.get_context("fork")

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from blogdit.baselines.greedy import independent_set
-from blogdit.csp import Instance, Objective
+from blogdit.bench.systems.greedy import independent_set
+from blogdit.core.instance import Instance, Objective
+from blogdit.finishers import population as module
+from blogdit.finishers.population import Population, search
 from blogdit.problems import generate, maxcut, mis
 from blogdit.problems.graphs import random_graph
-from blogdit.search import population as module
-from blogdit.search.population import Population, search
 from test_walk import DEVICE, starts
 
 
@@ -148,7 +148,7 @@ def test_large_cuts_are_annealed(monkeypatch):
     first = starts(chosen, 4, 300)
     found = search(chosen, first, 2)
     annealed = chosen[0].verify(found[0].cpu().numpy()).objective
-    monkeypatch.setattr("blogdit.search.population.can_cool", lambda *facts: False)
+    monkeypatch.setattr("blogdit.finishers.population.can_cool", lambda *facts: False)
     monkeypatch.setitem(module.ROUNDS, "cuda", 1)
     assert annealed > chosen[0].verify(search(chosen, first, 2)[0].cpu().numpy()).objective
 

@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from blogdit import formats
-from blogdit.cli import run
+from blogdit.cli.app import run
 from blogdit.problems import coloring, generate, sudoku
 from helpers import records, write
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from blogdit.blocks import SELECTORS
+from blogdit.method.blocks import SELECTORS
 from blogdit.problems import generate
 from helpers import answers, random_model
 

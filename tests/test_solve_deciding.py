@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import torch
 
-from blogdit import ending as module
-from blogdit.constraints import AllDifferent, NotEqual
-from blogdit.crew import Job
-from blogdit.csp import Instance
+from blogdit.core.constraints import AllDifferent, NotEqual
+from blogdit.core.instance import Instance
+from blogdit.finishers.backtracking import Backtracking
 from blogdit.problems import coloring, generate
-from blogdit.search.backtracking import Backtracking
-from blogdit.solver import Solver
-from blogdit.solving import SolveOptions, Step
+from blogdit.solver import ending as module
+from blogdit.solver.options import SolveOptions, Step
+from blogdit.solver.slots import Job
+from blogdit.solver.solver import Solver
 from helpers import TRIANGLE, random_model
 
 

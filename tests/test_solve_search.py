@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from blogdit import ending as module
-from blogdit.constraints import Linear, NotEqual
-from blogdit.crew import Job
-from blogdit.csp import Instance, Objective
+from blogdit.core.constraints import Linear, NotEqual
+from blogdit.core.instance import Instance, Objective
 from blogdit.problems import generate
-from blogdit.solver import Solver
-from blogdit.solving import Finished, SolveOptions
+from blogdit.solver import ending as module
+from blogdit.solver.options import Finished, SolveOptions
+from blogdit.solver.slots import Job
+from blogdit.solver.solver import Solver
 from helpers import TRIANGLE, random_model
 
 
@@ -147,7 +147,7 @@ def test_a_target_ends_the_search(model, monkeypatch):
 
 def test_who_has_no_search_samples_all_the_time(clock, monkeypatch):
     """As it is too large for a tree search; whoever else is in the batch."""
-    monkeypatch.setattr("blogdit.search.completion.MOST_VARIABLES", 11)
+    monkeypatch.setattr("blogdit.finishers.completion.MOST_VARIABLES", 11)
     cut = generate("maxcut", 1, seed=0, vertices=12)[0]
     other = Instance(cut.domain_sizes, (Linear([[0, 1]], [[1, 1]], ["<="], [1]),), cut.objective, problem="maxcut")
     solver = clock.solver(time_limit=1.0)

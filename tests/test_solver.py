@@ -11,14 +11,14 @@ import pytest
 import torch
 
 import blogdit
-from blogdit.blocks import SELECTORS
-from blogdit.constraints import NotEqual
-from blogdit.crew import Crew
-from blogdit.csp import Instance, Objective
-from blogdit.errors import InputError
+from blogdit.core.constraints import NotEqual
+from blogdit.core.errors import InputError
+from blogdit.core.instance import Instance, Objective
+from blogdit.method.blocks import SELECTORS
 from blogdit.problems import coloring, generate, maxcut, mis
-from blogdit.solver import Solver
-from blogdit.solving import SolveOptions
+from blogdit.solver.options import SolveOptions
+from blogdit.solver.slots import Crew
+from blogdit.solver.solver import Solver
 from helpers import TRIANGLE, answers, assignments, random_model, zoo
 
 # -- budgets --------------------------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ def test_an_instance_has_its_time_from_when_it_enters(clock):
 
 
 def test_the_polish_counts_as_time(clock, monkeypatch):
-    from blogdit import ending as module
+    from blogdit.solver import ending as module
 
     def slow_polish(instance, values, deadline, exchanges=True):
         clock.now += 7

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from blogdit.bench.own import LowestStates
-from blogdit.blocks import Schedule
-from blogdit.crew import Job
+from blogdit.method.blocks import Schedule
 from blogdit.problems import generate
-from blogdit.solver import Solver
-from blogdit.solving import SolveOptions, Step
-from blogdit.stepping import count_steps
+from blogdit.solver.options import SolveOptions, Step
+from blogdit.solver.sampler import count_steps
+from blogdit.solver.slots import Job
+from blogdit.solver.solver import Solver
 from helpers import TRIANGLE, answers, random_model
 
 # -- schedule and reheats -------------------------------------------------------------------------------------------

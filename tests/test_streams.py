@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from blogdit.chain import ChainConfig
-from blogdit.checkpoint import Model
-from blogdit.csp import Instance
-from blogdit.errors import InputError
+from blogdit.core.errors import InputError
+from blogdit.core.instance import Instance
+from blogdit.method.chain import ChainConfig
+from blogdit.network.checkpoint import Model
 from blogdit.problems import coloring, generate, maxcut
-from blogdit.solver import Solver
-from blogdit.solving import Finished, SolveOptions
-from blogdit.streams import ByProblem, SolverPool
+from blogdit.solver.options import Finished, SolveOptions
+from blogdit.solver.solver import Solver
+from blogdit.solver.streams import ByProblem, SolverPool
 from helpers import TRIANGLE, small_denoiser
 
 FOUR = "1..." + "." * 12

@@ -11,14 +11,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.constraints import Conflict, NotEqual
-from blogdit.csp import Instance, Objective
+from blogdit.core.constraints import Conflict, NotEqual
+from blogdit.core.instance import Instance, Objective
+from blogdit.finishers import swaps as module
+from blogdit.finishers.population import search
+from blogdit.finishers.swap_walker import BITS, HALF, ONE, OUT, Walker
+from blogdit.finishers.swaps import Swaps, can_swap, graph_of, without_conflicts
 from blogdit.problems import generate, maxcut, mis
 from blogdit.problems.graphs import random_graph
-from blogdit.search import swaps as module
-from blogdit.search.population import search
-from blogdit.search.swap_walker import BITS, HALF, ONE, OUT, Walker
-from blogdit.search.swaps import Swaps, can_swap, graph_of, without_conflicts
 from test_walk import DEVICE, starts
 
 
@@ -167,7 +167,7 @@ def test_the_kernel_takes_the_same_steps(vertices, share, monkeypatch):
     """The same sets, loads, steps of change and weights, in stretches or at once; in Triton's interpreter where there
     is no GPU."""
     pytest.importorskip("triton")
-    from blogdit.search.swap_kernel import KernelWalkers
+    from blogdit.finishers.swap_kernel import KernelWalkers
 
     for kind in ("cpu", "cuda"):
         monkeypatch.setitem(module.WALKERS, kind, 3)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from blogdit.problems import generate
-from blogdit.solver import Solver
-from blogdit.solving import Finished, SolveOptions, Step
+from blogdit.solver.options import Finished, SolveOptions, Step
+from blogdit.solver.solver import Solver
 from helpers import answers, random_model
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from blogdit import api
-from blogdit.cli import run
-from blogdit.runlog import STATE
+from blogdit.cli.app import run
+from blogdit.training.runlog import STATE
 
 
 @pytest.mark.parametrize("saved", [False, True])

@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 import torch
 
-from blogdit import training
-from blogdit.blocks import decode
-from blogdit.chain import ChainConfig
-from blogdit.checkpoint import load_model
-from blogdit.constraints import NotEqual
-from blogdit.csp import Instance
-from blogdit.errors import InputError
-from blogdit.loss import learning_rate, temperature
+from blogdit.core.constraints import NotEqual
+from blogdit.core.errors import InputError
+from blogdit.core.instance import Instance
+from blogdit.method.blocks import decode
+from blogdit.method.chain import ChainConfig
+from blogdit.network.checkpoint import load_model
 from blogdit.problems import coloring, maxcut, mis
-from blogdit.recipe import recipe
-from blogdit.training import Budget, Chains, Orders, Recorded, Trainer
-from blogdit.training_data import Data
-from blogdit.validation import validate
+from blogdit.training import trainer as training
+from blogdit.training.data import Data
+from blogdit.training.loss import learning_rate, temperature
+from blogdit.training.recipe import recipe
+from blogdit.training.trainer import Budget, Chains, Orders, Recorded, Trainer
+from blogdit.training.validation import validate
 from helpers import small_denoiser
 from runs import TINY, assert_same_run, log_of, trainer
 

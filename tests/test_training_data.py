@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 import blogdit
-from blogdit import api, training_data
-from blogdit.cli import run
-from blogdit.constraints import AllDifferent, Linear
-from blogdit.csp import Instance, Objective
-from blogdit.errors import InputError
+from blogdit import api
+from blogdit.cli.app import run
+from blogdit.core.constraints import AllDifferent, Linear
+from blogdit.core.errors import InputError
+from blogdit.core.instance import Instance, Objective
 from blogdit.formats import write
 from blogdit.problems import generate
-from blogdit.recipe import recipe
-from blogdit.training_data import data_for, generated_data
+from blogdit.training import data as training_data
+from blogdit.training.data import data_for, generated_data
+from blogdit.training.recipe import recipe
 from runs import TINY, log_of
 
 SMALL = {name: TINY[name] for name in ("dim", "heads", "layers", "batch_size", "validation_steps", "code_sets")}

@@ -9,10 +9,11 @@ import pytest
 import torch
 from torch import distributed
 
-from blogdit import runlog, training
-from blogdit.recipe import recipe
-from blogdit.training import Budget, Trainer
-from blogdit.training_data import generated_data
+from blogdit.training import runlog
+from blogdit.training import trainer as training
+from blogdit.training.data import generated_data
+from blogdit.training.recipe import recipe
+from blogdit.training.trainer import Budget, Trainer
 from runs import TINY, log_of, trainer
 
 spawn = multiprocessing.get_context("spawn")

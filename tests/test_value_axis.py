@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from blogdit import value_axis
-from blogdit.value_axis import add_norm, add_norm_pool, add_relu
+from blogdit.network import value_axis
+from blogdit.network.value_axis import add_norm, add_norm_pool, add_relu
 from helpers import generator
 
 pytest.importorskip("triton")  # tests/conftest.py turns its interpreter on

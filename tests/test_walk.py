@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import blogdit
-from blogdit.constraints import AllDifferent, Conflict, NotEqual
-from blogdit.csp import Instance, Objective
+from blogdit.core.constraints import AllDifferent, Conflict, NotEqual
+from blogdit.core.instance import Instance, Objective
+from blogdit.finishers import walk as module
+from blogdit.finishers.polish import Pairs
+from blogdit.finishers.terms import NEVER, in_units, nudge_of, scale_of
+from blogdit.finishers.walk import GLANCE, Walk, can_walk
 from blogdit.problems import generate, maxcut, mis
 from blogdit.problems.graphs import random_graph
-from blogdit.search import walk as module
-from blogdit.search.polish import Pairs
-from blogdit.search.terms import NEVER, in_units, nudge_of, scale_of
-from blogdit.search.walk import GLANCE, Walk, can_walk
 from helpers import instances
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -153,7 +153,7 @@ def test_numpy_takes_the_same_moves(instance, moves):
 def test_both_kernels_go_through_larger_graphs(weights, kernel, monkeypatch):
     """In tiles where that is how it works; with weights of a few bits and of many."""
     pytest.importorskip("triton")
-    from blogdit.search import flip_kernel, walk_kernel
+    from blogdit.finishers import flip_kernel, walk_kernel
 
     monkeypatch.setattr(walk_kernel, "CELLS", 32)
     monkeypatch.setattr(walk_kernel, "NEIGHBOURS", 4)

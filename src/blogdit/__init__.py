@@ -10,28 +10,28 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from blogdit.api import load, sample, solve, solve_each, stream, train
-    from blogdit.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Table
-    from blogdit.csp import Instance, Objective, Verdict, Violation
-    from blogdit.errors import InputError
+    from blogdit.core.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Table
+    from blogdit.core.errors import InputError
+    from blogdit.core.instance import Instance, Objective, Verdict, Violation
+    from blogdit.core.result import Result
     from blogdit.formats import read, read_solutions, write, write_solutions
     from blogdit.problems import families, generate
-    from blogdit.result import Result
 
 __version__ = "0.1.0"
 
 _MODULE_OF = {
-    "AllDifferent": "constraints",
-    "Conflict": "constraints",
-    "Count": "constraints",
-    "InputError": "errors",
-    "Instance": "csp",
-    "Linear": "constraints",
-    "NotEqual": "constraints",
-    "Objective": "csp",
-    "Result": "result",
-    "Table": "constraints",
-    "Verdict": "csp",
-    "Violation": "csp",
+    "AllDifferent": "core.constraints",
+    "Conflict": "core.constraints",
+    "Count": "core.constraints",
+    "InputError": "core.errors",
+    "Instance": "core.instance",
+    "Linear": "core.constraints",
+    "NotEqual": "core.constraints",
+    "Objective": "core.instance",
+    "Result": "core.result",
+    "Table": "core.constraints",
+    "Verdict": "core.instance",
+    "Violation": "core.instance",
     "families": "problems",
     "generate": "problems",
     "load": "api",

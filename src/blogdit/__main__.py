@@ -1,5 +1,5 @@
 """`python -m blogdit` is the `blogdit` command."""
 
-from blogdit.cli import main
+from blogdit.cli.app import main
 
 main()

@@ -7,20 +7,20 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from blogdit import runlog
-from blogdit.checkpoint import Model, load_model
-from blogdit.constraints import LARGEST_SEED, whole_number
-from blogdit.csp import Instance
-from blogdit.errors import InputError
+from blogdit.core.constraints import LARGEST_SEED, whole_number
+from blogdit.core.errors import InputError
+from blogdit.core.instance import Instance
+from blogdit.core.result import Result
+from blogdit.network.checkpoint import Model, load_model
+from blogdit.network.runtime import process_group, resolve_device
 from blogdit.problems import families
-from blogdit.recipe import Recipe, recipe
-from blogdit.result import Result
-from blogdit.runtime import process_group, resolve_device
-from blogdit.solver import Solver
-from blogdit.solving import Finished, SolveOptions, Step
-from blogdit.streams import SolverPool
-from blogdit.training import Budget, Trainer
-from blogdit.training_data import Given, data_for
+from blogdit.solver.options import Finished, SolveOptions, Step
+from blogdit.solver.solver import Solver
+from blogdit.solver.streams import SolverPool
+from blogdit.training import runlog
+from blogdit.training.data import Given, data_for
+from blogdit.training.recipe import Recipe, recipe
+from blogdit.training.trainer import Budget, Trainer
 
 DEFAULT_SECONDS = 10.0  # for an instance, where no budget is given
 

@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from blogdit.baselines import Budget, System
 from blogdit.bench.options import Options, Run
 from blogdit.bench.suites import Case, Entrant
-from blogdit.csp import Instance
-from blogdit.errors import InputError
-from blogdit.processes import Processes
-from blogdit.result import Result
+from blogdit.bench.systems import Budget, System
+from blogdit.core.errors import InputError
+from blogdit.core.instance import Instance
+from blogdit.core.processes import Processes
+from blogdit.core.result import Result
 
 TOGETHER = {"cpu": 16, "cuda": 4096}  # instances of one call to a system that solves them at the same time
 LARGE = 500  # variables: of such instances a GPU gets 128 a call, so that an interrupted run loses minutes at most

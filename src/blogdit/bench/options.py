@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from blogdit.bench.suites import Case, Entrant, Suite
-from blogdit.errors import InputError
+from blogdit.core.errors import InputError
 
 if TYPE_CHECKING:
     from blogdit.bench.own import Models

@@ -13,20 +13,20 @@ import torch
 from torch import Tensor
 
 from blogdit.api import WEIGHTS, bundled_models, load, solver_for
-from blogdit.baselines import Budget, System, system, systems
-from blogdit.baselines.base import Clock
-from blogdit.blocks import Schedule, decode
-from blogdit.chain import reverse_step
-from blogdit.checkpoint import Model
-from blogdit.constraints import IntArray
-from blogdit.crew import Crew, Job, Shape, shape_of
-from blogdit.csp import Instance
-from blogdit.errors import InputError
-from blogdit.inference import fastest
-from blogdit.result import Result
-from blogdit.search.repair import repair
-from blogdit.solver import Solver
-from blogdit.stepping import Stepped
+from blogdit.bench.systems import Budget, System, system, systems
+from blogdit.bench.systems.base import Clock
+from blogdit.core.constraints import IntArray
+from blogdit.core.errors import InputError
+from blogdit.core.instance import Instance
+from blogdit.core.result import Result
+from blogdit.finishers.repair import repair
+from blogdit.method.blocks import Schedule, decode
+from blogdit.method.chain import reverse_step
+from blogdit.network.checkpoint import Model
+from blogdit.network.inference import fastest
+from blogdit.solver.sampler import Stepped
+from blogdit.solver.slots import Crew, Job, Shape, shape_of
+from blogdit.solver.solver import Solver
 
 VARIANT_WEIGHTS = WEIGHTS / "variants"
 Models = Mapping[tuple[str, str], Path]  # (system, problem) -> file

@@ -17,8 +17,8 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from blogdit.errors import InputError
-from blogdit.generation import cores
+from blogdit.core.errors import InputError
+from blogdit.problems.generation import cores
 
 Record = dict[str, Any]
 RECORDS, TABLE, SETTINGS, FIGURE, SHEET = "records.jsonl", "table.md", "settings.json", "figure.png", "records.csv"

@@ -19,7 +19,7 @@ from pathlib import Path
 from blogdit.bench.records import FIGURE, TABLE, Record, read_records
 from blogdit.bench.suites import SUITES, Suite
 from blogdit.bench.tables import write_report
-from blogdit.errors import InputError
+from blogdit.core.errors import InputError
 
 
 def fill(results: Path, document: Path) -> list[str]:

@@ -8,17 +8,17 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from blogdit import datasets
+from blogdit.bench import datasets
 from blogdit.bench.calls import Call, Cell, allowance, carry_out
 from blogdit.bench.options import NothingToRun, Options, Run, Tell, Unanswered
 from blogdit.bench.own import Models, fingerprint, make, misfit, own_names
 from blogdit.bench.records import TABLE, Record, RecordFile, device_name
 from blogdit.bench.suites import SUITES, Case, Entrant, Suite
 from blogdit.bench.yours import for_problem
-from blogdit.errors import InputError
-from blogdit.processes import Processes
-from blogdit.result import Result
-from blogdit.runtime import commit, resolve_device
+from blogdit.core.errors import InputError
+from blogdit.core.processes import Processes
+from blogdit.core.result import Result
+from blogdit.network.runtime import commit, resolve_device
 
 FREE = ("data", "systems", "cases", "limit", "jobs")  # options that a run may go on with others of
 
@@ -48,7 +48,7 @@ def find_suite(name: str) -> Suite:
 
 def run_suite(suite: Suite, out: Path, options: Options, models: Models, tell: Tell) -> list[Record]:
     """Go on with a suite until it is complete; returns all its records."""
-    from blogdit.plots import require_matplotlib
+    from blogdit.bench.plots import require_matplotlib
 
     require_matplotlib()  # before hours of work, not after
     options = replace(_accepted(options, suite), device=str(resolve_device(options.device)))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from blogdit.bench.statistics import Metric
 
 if TYPE_CHECKING:
-    from blogdit.datasets import Split
+    from blogdit.bench.datasets import Split
 
 
 @dataclass(frozen=True)

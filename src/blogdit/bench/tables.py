@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from blogdit import datasets
-from blogdit.baselines import systems
+from blogdit.bench import datasets
 from blogdit.bench.measures import (
     BEFORE,
     Records,
@@ -29,6 +28,7 @@ from blogdit.bench.measures import (
 from blogdit.bench.records import FIGURE, TABLE, Record
 from blogdit.bench.statistics import COVERED, Mean, mean, worth
 from blogdit.bench.suites import Case, Suite
+from blogdit.bench.systems import systems
 
 NOTHING = "-"
 ARROWS = {"solved": "↑", "objective": "↑", "gap": "↓", "distance": "↓"}
@@ -52,7 +52,7 @@ def write_report(suite: Suite, records: Sequence[Record], out: Path) -> None:
     text = f"## {suite.title}\n\n{table(suite, records)}\n{footer(suite, records)}"
     (out / TABLE).write_text(text)
     if records:
-        from blogdit.plots import draw
+        from blogdit.bench.plots import draw
 
         draw(suite, records, out / FIGURE)
 

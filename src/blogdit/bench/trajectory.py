@@ -15,20 +15,20 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from blogdit import datasets
 from blogdit.api import solver_for
-from blogdit.baselines import Budget, system
-from blogdit.baselines.base import Clock
-from blogdit.baselines.qubo import qubo
-from blogdit.baselines.rlsa import anneal, settings_for
+from blogdit.bench import datasets
 from blogdit.bench.options import NothingToRun, Options, Run
 from blogdit.bench.own import Blogdit, Models, make, misfit
 from blogdit.bench.records import Record, RecordFile, device_name
 from blogdit.bench.suites import Case, Entrant
-from blogdit.constraints import IntArray
-from blogdit.csp import Instance
-from blogdit.errors import InputError
-from blogdit.runtime import commit
+from blogdit.bench.systems import Budget, system
+from blogdit.bench.systems.base import Clock
+from blogdit.bench.systems.qubo import qubo
+from blogdit.bench.systems.rlsa import anneal, settings_for
+from blogdit.core.constraints import IntArray
+from blogdit.core.errors import InputError
+from blogdit.core.instance import Instance
+from blogdit.network.runtime import commit
 
 CLOUD = 1000
 Floats = npt.NDArray[np.float64]

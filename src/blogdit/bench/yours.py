@@ -6,9 +6,9 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from blogdit.bench.datasets import Split
 from blogdit.bench.suites import Case, Entrant, Suite
-from blogdit.datasets import Split
-from blogdit.errors import InputError
+from blogdit.core.errors import InputError
 from blogdit.formats.files import find_files, read_all
 
 if TYPE_CHECKING:

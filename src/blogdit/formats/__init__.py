@@ -11,9 +11,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from blogdit.constraints import whole_number
-from blogdit.csp import Instance
-from blogdit.errors import InputError
+from blogdit.core.constraints import whole_number
+from blogdit.core.errors import InputError
+from blogdit.core.instance import Instance
 from blogdit.formats.graph_text import (
     NETWORKX_SUFFIXES,
     is_gset,

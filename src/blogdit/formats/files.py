@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from blogdit import formats
-from blogdit.csp import Instance
-from blogdit.errors import InputError
+from blogdit.core.errors import InputError
+from blogdit.core.instance import Instance
 from blogdit.formats.text import OnError, plain_stem
 
 

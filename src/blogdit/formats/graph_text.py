@@ -12,8 +12,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from blogdit.constraints import IntArray
-from blogdit.errors import InputError
+from blogdit.core.constraints import IntArray
+from blogdit.core.errors import InputError
 from blogdit.formats.text import Lines
 from blogdit.problems.graphs import Graph, as_graph, make_graph
 

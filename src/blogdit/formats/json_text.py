@@ -9,7 +9,7 @@ from typing import IO, Any, TypeVar
 
 import numpy as np
 
-from blogdit.constraints import (
+from blogdit.core.constraints import (
     AllDifferent,
     Conflict,
     Constraint,
@@ -20,8 +20,8 @@ from blogdit.constraints import (
     Table,
     integers,
 )
-from blogdit.csp import Instance, Objective
-from blogdit.errors import InputError
+from blogdit.core.errors import InputError
+from blogdit.core.instance import Instance, Objective
 from blogdit.formats.text import Lines, OnError
 from blogdit.problems import families
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from blogdit.csp import Instance
-from blogdit.errors import InputError
+from blogdit.core.errors import InputError
+from blogdit.core.instance import Instance
+from blogdit.core.result import Result
 from blogdit.formats.solutions import record, solution
 from blogdit.formats.text import COMPRESSION_SUFFIXES
-from blogdit.result import Result
 
 
 class Held(NamedTuple):

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from blogdit.constraints import IntArray, integers
-from blogdit.csp import Instance, Verdict
-from blogdit.errors import InputError
+from blogdit.core.constraints import IntArray, integers
+from blogdit.core.errors import InputError
+from blogdit.core.instance import Instance, Verdict
+from blogdit.core.result import Result
 from blogdit.formats.json_text import json_objects, looks_like_json
 from blogdit.formats.sudoku_text import list_boards
 from blogdit.formats.text import Lines, create_text, open_lines
 from blogdit.problems import sudoku
-from blogdit.result import Result
 
 
 class Solution(NamedTuple):

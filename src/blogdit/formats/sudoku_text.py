@@ -9,8 +9,8 @@ from typing import IO
 
 import numpy as np
 
-from blogdit.constraints import IntArray
-from blogdit.csp import Instance
+from blogdit.core.constraints import IntArray
+from blogdit.core.instance import Instance
 from blogdit.formats.text import Lines, OnError
 from blogdit.problems import sudoku
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from blogdit.errors import InputError
+from blogdit.core.errors import InputError
 
 LONGEST_LINE = 1 << 28  # characters; a damaged archive could unpack to one endless line
 GZIP_MAGIC, XZ_MAGIC = b"\x1f\x8b", b"\xfd7zXZ\x00"

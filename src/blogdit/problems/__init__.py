@@ -7,7 +7,7 @@ import pkgutil
 from functools import cache
 from typing import Any
 
-from blogdit.csp import Instance
+from blogdit.core.instance import Instance
 from blogdit.problems.base import Family
 
 

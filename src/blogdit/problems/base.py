@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from blogdit.constraints import IntArray
-from blogdit.csp import Instance
+from blogdit.core.constraints import IntArray
+from blogdit.core.instance import Instance
 from blogdit.problems.graphs import Graph
 
 

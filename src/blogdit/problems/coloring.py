@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from blogdit.constraints import IntArray, NotEqual, whole_number
-from blogdit.csp import Instance
+from blogdit.core.constraints import IntArray, NotEqual, whole_number
+from blogdit.core.instance import Instance
 from blogdit.problems.base import Family
 from blogdit.problems.graphs import (
     Graph,

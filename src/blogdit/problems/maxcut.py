@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from blogdit.constraints import IntArray
-from blogdit.csp import Instance, Objective
+from blogdit.core.constraints import IntArray
+from blogdit.core.instance import Instance, Objective
 from blogdit.problems.base import Family
 from blogdit.problems.graphs import Graph, as_graph, make_graph, random_graph, show_vertices, sizes_and_densities
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from blogdit.constraints import Conflict, IntArray
-from blogdit.csp import Instance, Objective
+from blogdit.core.constraints import Conflict, IntArray
+from blogdit.core.instance import Instance, Objective
 from blogdit.problems.base import Family
 from blogdit.problems.graphs import Graph, as_graph, rb_graph, show_vertices
 

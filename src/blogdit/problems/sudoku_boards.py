@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from blogdit.constraints import IntArray
+from blogdit.core.constraints import IntArray
 
 Masks = npt.NDArray[np.uint16]  # (cells, boards)
 Flags = npt.NDArray[np.bool_]

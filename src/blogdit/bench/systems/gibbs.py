@@ -1,0 +1,195 @@
+"""Blocked Gibbs sampling without learning: what the trained network replaces.
+
+The same energy, rates and selectors of blocks as blogdit, but the variables of a block are resampled from their exact
+conditionals, p(x_i = k | all others) ~ exp(-H / tau), one class of variables that share no constraint after the other,
+so that every update is a true Gibbs step. The rate and tau fall geometrically, once over the budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from blogdit.bench.systems.base import Budget, Clock, System
+from blogdit.bench.systems.conditionals import Conditionals
+from blogdit.bench.systems.greedy import independent_set, one_exchange
+from blogdit.core.constraints import AllDifferent, Conflict, Count, IntArray, Linear, NotEqual, Table
+from blogdit.core.instance import Instance
+from blogdit.core.result import Result
+from blogdit.method.batch import Batch, collate
+from blogdit.method.blocks import Schedule, Selector, SelectorName
+from blogdit.method.energy import energy, objective, one_hot, penalty_scale
+from blogdit.method.noise import GeneratorNoise, Noise
+from blogdit.problems import maxcut, mis
+
+STEPS = 1000  # where no budget is given
+ENTRIES = {"cpu": 1 << 18, "cuda": 1 << 26}  # values of all variables of all chains on the device at a time
+
+
+@dataclass
+class Gibbs(System):
+    name: str = "gibbs"
+    block: SelectorName = "random"
+    chains: int = 4
+    tau_start: float = 1.0
+    tau_end: float = 0.1
+    schedule: Schedule = field(default_factory=Schedule)
+    summary = "blocked Gibbs sampling with exact conditionals: blogdit without learning"
+    batched = True
+    counts = "steps"
+
+    def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result:
+        return self.solve_many([instance], budget, seed)[0]
+
+    def solve_many(self, instances: Sequence[Instance], budget: Budget, seed: int = 0) -> list[Result]:
+        clock, found = Clock(budget.seconds), list[Result]()
+        while len(found) < len(instances):
+            rest = instances[len(found) :]
+            per_instance = (budget.chains or self.chains) * rest[0].size * int(rest[0].domain_sizes.max(initial=1))
+            places = max(1, ENTRIES[torch.device(budget.device).type] // max(per_instance, 1))
+            together = rest[:places]
+            share = None if budget.seconds is None else max(clock.left, 0.0) * len(together) / len(rest)
+            found += self._run(together, replace(budget, seconds=share), seed)
+        return found
+
+    @torch.no_grad()
+    def _run(self, instances: Sequence[Instance], budget: Budget, seed: int) -> list[Result]:
+        clock = Clock(budget.seconds)
+        steps = STEPS if budget.steps is None and budget.seconds is None else budget.steps
+        batch = collate(instances, budget.chains or self.chains).to(budget.device)
+        noise = GeneratorNoise(torch.Generator(budget.device).manual_seed(seed))
+        classes = classes_of(instances, batch)
+        everyone = Conditionals(batch, torch.arange(batch.groups * batch.variables, device=batch.device))
+        selector = Selector(self.block, batch)
+        values = start(batch, noise)
+        best, step = Best(batch), 0
+        best.keep(values, step)
+        while True:
+            shares = [0.0 if not steps else step / steps, clock.share()]
+            if max(shares) >= 1 or steps == 0 or bool(best.solved().all()):
+                break
+            progress = torch.full((batch.chains, batch.size, 1), max(shares), device=batch.device)
+            tau = self.tau_start * (self.tau_end / self.tau_start) ** max(shares)
+            # What selectors look at: margin asks how sure the conditionals are, the others decode the state.
+            logits = -everyone.costs(values) / tau if self.block == "margin" else one_hot(values, batch)
+            block = selector.draw(logits, self.schedule.rate(progress), noise)
+            values = sweep(values, batch, block, classes, tau, noise)
+            step += 1
+            best.keep(values, step)
+        taken = torch.where(best.solved(), best.step, step).tolist()
+        return [
+            Result(instance, finish(instance, best.answer(place)), taken[place], clock.spent, seed)
+            for place, instance in enumerate(instances)
+        ]
+
+
+def start(batch: Batch, noise: Noise) -> Tensor:
+    """Uniformly random values (R, M) within the domains; givens keep theirs."""
+    sizes = batch.domain.sum(-1)  # (M,)
+    drawn = batch.lay(noise.uniform(batch.chains, batch.size, batch.variables))
+    return torch.where(batch.given, batch.given_value, (drawn * sizes).long().clamp(max=sizes - 1))
+
+
+def sweep(
+    values: Tensor, batch: Batch, block: Tensor, classes: Sequence[Conditionals], tau: float, noise: Noise
+) -> Tensor:
+    """Resample the block (R, M), class by class, from the exact conditionals at temperature tau."""
+    drawn = batch.lay(noise.uniform(batch.chains, batch.size, batch.variables))
+    values = values.clone()
+    for each in classes:
+        chances = (-each.costs(values) / tau).softmax(-1).cumsum(-1)  # (R, m, K)
+        # Divided by the last sum, which is then exactly 1: a value outside the domain is never drawn.
+        fresh = (chances / chances[..., -1:] <= drawn[:, each.members, None]).sum(-1)
+        values[:, each.members] = torch.where(block[:, each.members], fresh, values[:, each.members])
+    return values
+
+
+def classes_of(instances: Sequence[Instance], batch: Batch) -> list[Conditionals]:
+    """The conditionals of a batch in classes of variables that share no constraint."""
+    members = instances[:1] if batch.shared else instances
+    classes = torch.full((batch.groups, batch.variables), -1)
+    for row, instance in zip(classes, members, strict=True):
+        row[: instance.size] = torch.from_numpy(independent_classes(instance))
+    flat = classes.reshape(-1).to(batch.device)
+    return [Conditionals(batch, (flat == number).nonzero()[:, 0]) for number in range(int(classes.max()) + 1)]
+
+
+def independent_classes(instance: Instance) -> IntArray:
+    """A class for each variable, greedily the first that no variable of a shared constraint or term has."""
+    scopes: list[IntArray] = []
+    for group in instance.constraints:
+        if isinstance(group, NotEqual | Conflict):
+            scopes += list(group.pairs)
+        elif isinstance(group, AllDifferent | Linear | Count):
+            scopes += [group.scope(index) for index in range(len(group))]
+        elif isinstance(group, Table):
+            scopes += list(group.scopes)
+    if (goal := instance.objective) is not None:
+        scopes += [*goal.differ, *goal.pairwise[:, :2]]
+    inside: list[list[int]] = [[] for _ in range(instance.size)]
+    for index, scope in enumerate(scopes):
+        for variable in scope.tolist():
+            inside[variable].append(index)
+    used: list[set[int]] = [set() for _ in scopes]
+    classes = np.zeros(instance.size, np.int64)
+    for variable in sorted(range(instance.size), key=lambda i: -len(inside[i])):
+        taken = set().union(*(used[index] for index in inside[variable]))
+        number = next(c for c in range(instance.size + 1) if c not in taken)
+        classes[variable] = number
+        for index in inside[variable]:
+            used[index].add(number)
+    return classes
+
+
+class Best:
+    """The best state of all chains of each instance: lowest energy, and lowest objective among valid ones."""
+
+    def __init__(self, batch: Batch):
+        self.batch = batch
+        self.least = 0.5 * penalty_scale(batch)  # a violated constraint costs at least the whole of it
+        self.energy = torch.full((batch.size,), float("inf"), device=batch.device)
+        self.objective = self.energy.clone()
+        self.values = torch.zeros(batch.size, batch.variables, dtype=torch.long, device=batch.device)
+        self.valid = self.values.clone()
+        self.step = torch.zeros(batch.size, dtype=torch.long, device=batch.device)
+
+    def keep(self, values: Tensor, step: int) -> None:
+        batch, x = self.batch, one_hot(values, self.batch)
+        states, everyone = batch.per_instance(values), torch.arange(batch.size, device=values.device)
+        total = energy(x, batch).view(batch.chains, -1)
+        lowest, chain = total.min(0)
+        better = lowest < self.energy - 1e-6
+        self.energy = torch.where(better, lowest, self.energy)
+        self.values = torch.where(better[:, None], states[chain, everyone], self.values)
+        self.step = torch.where(better, step, self.step)
+        if batch.optimisation:
+            f = objective(x, batch).view(batch.chains, -1)
+            lowest, chain = torch.where(total - f < self.least, f, float("inf")).min(0)
+            better = lowest < self.objective - 1e-6
+            self.objective = torch.where(better, lowest, self.objective)
+            self.valid = torch.where(better[:, None], states[chain, everyone], self.valid)
+
+    def solved(self) -> Tensor:
+        """Which instances have an answer that cannot be better, (B,): none, if there is an objective."""
+        return (self.energy < self.least) & (not self.batch.optimisation)
+
+    def answer(self, place: int) -> IntArray:
+        found = self.valid if bool(torch.isfinite(self.objective[place])) else self.values
+        return found[place].cpu().numpy()
+
+
+def finish(instance: Instance, values: IntArray) -> IntArray:
+    """What blogdit also does with its answers: sets are made independent and maximal, cuts locally optimal."""
+    values = values[: instance.size]
+    if instance.problem == "mis":
+        return independent_set(mis.graph_of(instance), values)
+    if instance.problem == "maxcut":
+        return one_exchange(maxcut.graph_of(instance), values)
+    return values
+
+
+SYSTEMS = (Gibbs(),)

@@ -1,0 +1,90 @@
+"""The `blogdit` command: wiring only. Each command is a function in its own file under `blogdit/commands/`.
+
+To add one, write `commands/NAME.py` with a function `NAME` and add it to `COMMANDS`. Modules that load torch are
+imported inside the function, so that `blogdit --help` and the light commands stay fast. Results go to stdout, all
+else to stderr. Exit codes: 0 done, 2 bad input or usage (one line on stderr), 3 an instance without a valid answer,
+130 and 143 stopped by Ctrl-C and by SIGTERM.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+import blogdit
+from blogdit.cli.bench import bench
+from blogdit.cli.generate import generate
+from blogdit.cli.info import info
+from blogdit.cli.interrupts import Interrupts
+from blogdit.cli.solve import solve
+from blogdit.cli.train import train
+from blogdit.cli.verify import verify
+from blogdit.core.errors import InputError
+
+COMMANDS = (solve, train, generate, verify, bench, info)
+
+app = typer.Typer(
+    name="blogdit",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for command in COMMANDS:
+    app.command()(command)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(f"blogdit {blogdit.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _group(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """A learned, reusable heuristic for constraint problems."""
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run a command line and return its exit code."""
+    try:
+        # Non-standalone: usage errors come here as exceptions instead of as several printed lines.
+        code = app(args=arguments, prog_name="blogdit", standalone_mode=False)
+        sys.stdout.flush()
+    except InputError as error:
+        return _fail(str(error))
+    except BrokenPipeError:  # the reader of our output has gone, as in `blogdit ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        if isinstance(error, MemoryError) or "allocate memory" in str(error) or "out of memory" in str(error):
+            return _fail("not enough memory; expected less at a time (--chains, --batch-size) or smaller instances")
+        describe = getattr(error, "format_message", None)  # what typer's usage errors have in common
+        if describe is None:
+            raise
+        return _fail(f"{describe().rstrip('. ')}. See blogdit --help")
+    return code if isinstance(code, int) else 0
+
+
+def main() -> None:
+    with Interrupts() as interrupts:  # a command without its own is stopped by SIGTERM as by Ctrl-C
+        interrupts.on_signal = _stop
+        code = run()
+    sys.exit(interrupts.exit_code or code)
+
+
+def _stop() -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _fail(message: str) -> int:
+    sys.stderr.write("blogdit: " + " ".join(message.split()) + "\n")
+    return 2

@@ -1,0 +1,52 @@
+"""`blogdit generate`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from blogdit import formats
+from blogdit.cli.options import Seed, Settings, parse_settings
+from blogdit.core.errors import InputError
+from blogdit.problems import family
+
+
+def generate(
+    problem: Annotated[str, typer.Argument(metavar="PROBLEM", help="sudoku, coloring, maxcut or mis.")],
+    out: Annotated[Path, typer.Option(help="A file, or a folder for one file per instance.")],
+    count: Annotated[int, typer.Option(min=1, help="How many instances.")] = 1,
+    seed: Seed = 0,
+    set_: Settings = [],  # noqa: B006 (typer copies it)
+) -> None:
+    """Make random instances of a problem; the same seed gives the same instances.
+
+    Several instances go into one file (Sudoku: a line each; others: JSON lines) or, if --out is a folder or has no
+    suffix, into one file each. `blogdit info` lists the settings of each problem.
+
+    \b
+    Examples:
+      blogdit generate sudoku --count 100 --out puzzles.txt
+      blogdit generate coloring --set vertices=100 --set colors=5 --out graph.col
+    """
+    try:
+        instances = family(problem).make(count, seed, **parse_settings(set_))
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    parts = {out: instances}
+    if out.is_dir() or (count > 1 and not out.suffix):
+        suffix, width = formats.native_suffix(problem), len(str(count - 1))
+        parts = {out / f"{problem}-{index:0{width}}{suffix}": [one] for index, one in enumerate(instances)}
+    for path in parts:
+        if path.is_file():
+            raise InputError("exists already; expected another --out", path)
+    try:
+        if out not in parts:
+            out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be made a folder: {error.strerror or error}", out) from None
+    for path, some in parts.items():
+        formats.write(some, path)

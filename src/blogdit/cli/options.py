@@ -1,0 +1,39 @@
+"""Options that commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from blogdit.core.constraints import LARGEST_SEED
+from blogdit.core.errors import InputError
+
+Problem = Annotated[str | None, typer.Option(help="Read the file as this problem: sudoku, coloring, maxcut, mis.")]
+Colors = Annotated[int | None, typer.Option(help="Number of colours, for graph colouring.")]
+Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of everything random.")]
+Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu or cuda.")]
+Settings = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="A setting; may be repeated.")]
+
+
+def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
+    """`key=value` pairs: true and false, numbers, anything else as text."""
+    settings = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not key or not equals:
+            raise InputError(f"expected --set KEY=VALUE, got {pair!r}")
+        settings[key.strip()] = _value(value.strip())
+    return settings
+
+
+def _value(text: str) -> Any:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,156 @@
+"""`blogdit solve`"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from itertools import chain, islice, takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from blogdit.cli.interrupts import Interrupts
+from blogdit.cli.options import Colors, Device, Problem, Seed
+from blogdit.cli.solve_output import FEW, Tally, View, print_answer, print_header, print_json, print_row
+from blogdit.core.errors import InputError
+
+if TYPE_CHECKING:
+    from blogdit.cli.solve_display import Display
+    from blogdit.core.instance import Instance
+    from blogdit.formats.records import RecordFile
+
+
+def solve(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files with instances, or folders of them.")],
+    problem: Problem = None,
+    colors: Colors = None,
+    time_limit: Annotated[float | None, typer.Option(min=0, help="Seconds per instance (default 10).")] = None,
+    total_time: Annotated[float | None, typer.Option(min=0, help="Seconds for everything.")] = None,
+    steps: Annotated[int | None, typer.Option(min=0, help="Steps per instance.")] = None,
+    target: Annotated[float | None, typer.Option(help="Stop at an objective this good.")] = None,
+    first_feasible: Annotated[bool, typer.Option("--first-feasible", help="Stop at the first valid answer.")] = False,
+    chains: Annotated[int | None, typer.Option(min=1, help="Chains per instance.")] = None,
+    block: Annotated[str | None, typer.Option(help="random, margin, critical, related or all.")] = None,
+    schedule: Annotated[str | None, typer.Option(help="Blocks shrink over a --cycle or over the budget.")] = None,
+    cycle: Annotated[int | None, typer.Option(min=1, help="Steps before a stuck chain is reheated.")] = None,
+    no_polish: Annotated[bool, typer.Option("--no-polish", help="No local search after the last step.")] = False,
+    model: Annotated[str | None, typer.Option(help="A bundled model or a file; else that of the problem.")] = None,
+    device: Device = "auto",
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads on the CPU.")] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Instances on the device at a time.")] = None,
+    seed: Seed = 0,
+    out: Annotated[Path | None, typer.Option(help="Write a JSON line per instance to this file.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Skip the instances that --out holds already.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first broken instance.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print a JSON object per instance.")] = False,
+    live: Annotated[bool, typer.Option("--live", help="Show the instance in work as it changes.")] = False,
+    trace: Annotated[Path | None, typer.Option(help="Write a JSON line per step to this file.")] = None,
+) -> None:
+    """Solve the instances of files and folders; every answer is checked exactly.
+
+    Budgets may be combined: the first that is reached ends an instance. Exit code 0: every instance has a valid
+    answer; 3: at least one has none; 2: some input could not be used (the others are solved), or bad usage; 130 and
+    143: stopped by Ctrl-C or SIGTERM, with what was finished written.
+
+    \b
+    Examples:
+      blogdit solve puzzle.txt
+      blogdit solve graph.col --colors 5 --time-limit 30
+      blogdit solve puzzles.txt --out answers.jsonl
+      blogdit solve puzzles.txt --out answers.jsonl --resume     (after an interruption)
+      blogdit solve graphs/ --problem mis --chains 8 --json
+    """
+    if resume and out is None:
+        raise InputError("--resume goes on with a file of results; expected --out FILE")
+    options: dict[str, Any] = {
+        "time_limit": time_limit, "total_time": total_time, "steps": steps, "target": target,
+        "first_feasible": first_feasible or None, "chains": chains, "block": block, "schedule": schedule,
+        "cycle": cycle, "polish": False if no_polish else None, "batch_size": batch_size, "seed": seed,
+    }  # fmt: skip
+    with Interrupts() as interrupts, ExitStack() as stack:
+        from blogdit.api import solver_pool
+        from blogdit.cli.solve_display import Display
+        from blogdit.formats.files import find_files, read_all
+        from blogdit.formats.records import RecordFile
+        from blogdit.network.runtime import set_threads
+        from blogdit.solver.options import Step
+
+        set_threads(threads)
+        tally = Tally()
+        pool = solver_pool(model, device, **options)
+        interrupts.on_signal = pool.stop
+        files = find_files(paths, leave_out=[path for path in (out, trace) if path is not None])
+        results = None if out is None else stack.enter_context(RecordFile(out, resume))
+        steps_file = None if trace is None else stack.enter_context(RecordFile(trace, None if out is None else resume))
+        display = stack.enter_context(Display(pool, tally, files, total_time, live))
+        pool.trace, pool.on_step = live or trace is not None, display.tick
+        pool.on_error = None if strict else _reporter(tally, display)
+
+        instances = read_all(files, problem, colors, pool.on_error)
+        if results is not None:
+            instances = _unanswered(instances, results, tally)
+        instances = takewhile(lambda _: interrupts.received is None, instances)
+        view, instances = _view_of(instances, json, filed=results is not None)
+        for event in pool.run(instances):
+            if isinstance(event, Step):
+                display.show(event)
+                if steps_file is not None:
+                    steps_file.write(event.record())
+                continue
+            display.forget(event.index)
+            tally.unfinished += not event.complete
+            if results is not None and not event.complete:
+                continue  # --resume takes it up again
+            tally.add(event.result)
+            if results is not None:
+                results.write_result(event.result)
+            with display.paused():
+                view.add(event.index, event.result)
+        display.close()
+        view.close()
+        if interrupts.received is not None or tally.done or tally.skipped or pool.cut_short:
+            tally.print_summary(display.seconds, pool.steps_done, _note(interrupts, pool.cut_short))
+    raise typer.Exit(interrupts.exit_code or tally.exit_code(pool.cut_short))
+
+
+def _reporter(tally: Tally, display: Display) -> Callable[[InputError], None]:
+    """One line on stderr for what is broken, and on with the others."""
+
+    def report(error: InputError) -> None:
+        tally.broken += 1
+        with display.paused():
+            print(f"blogdit: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
+
+    return report
+
+
+def _unanswered(instances: Iterable[Instance], results: RecordFile, tally: Tally) -> Iterator[Instance]:
+    """Those that the file does not hold. An answer to another question under the same name is an error."""
+    for instance in instances:
+        held = results.held.get(instance.name)
+        if held is None:
+            yield instance
+            continue
+        results.check(instance)
+        tally.skipped += 1
+        tally.skipped_invalid += held.status == "infeasible"
+
+
+def _view_of(instances: Iterator[Instance], json: bool, filed: bool) -> tuple[View, Iterator[Instance]]:
+    """How answers go to stdout: as JSON if asked for, not at all if they are filed, else for people: in full if there
+    are few, a line each if there are many. Looks at the first instances, and hands them back with the others."""
+    if json or filed:
+        return View(print_json if json else None), instances
+    first = list(islice(instances, FEW + 1))
+    if len(first) > FEW:
+        print_header()
+    view = View(print_row) if len(first) > FEW else View(print_answer, in_order=True)
+    return view, chain(first, instances)
+
+
+def _note(interrupts: Interrupts, cut_short: bool) -> str:
+    if interrupts.received is not None:
+        return f"stopped by {interrupts.received.name}"
+    return "the total time is over, and not every instance was reached" if cut_short else ""

@@ -1,0 +1,152 @@
+"""What `blogdit solve` prints: answers on stdout, the summary on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.table import Table
+
+from blogdit import formats
+from blogdit.core.errors import InputError
+from blogdit.core.result import Result
+from blogdit.problems import families
+
+FEW = 5  # instances whose answers are shown in full; of more, a line each
+ROW = "{:<28} {:<10} {:>12} {:>10} {:>7} {:>9}"
+
+
+def print_line(text: str) -> None:
+    """To stdout, at once; a full disk behind it is an error that a user can read."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered cannot be written
+        raise InputError(f"stdout cannot be written: {error.strerror or error}") from None
+
+
+def print_json(result: Result) -> None:
+    print_line(json.dumps(formats.record(result)))
+
+
+def print_header() -> None:
+    print_line(ROW.format("instance", "status", "objective", "violations", "steps", "seconds"))
+
+
+def print_row(result: Result) -> None:
+    objective = "" if result.objective is None else f"{result.objective:.8g}"
+    violated, name = result.verdict.violated, result.instance.name
+    status = "impossible" if result.exhausted else result.status
+    print_line(ROW.format(name, status, objective, violated, result.steps, f"{result.seconds:.2f}"))
+
+
+def print_answer(result: Result) -> None:
+    """The verdict in words, then the answer as its family shows it."""
+    facts: str = result.status
+    if result.status == "infeasible":
+        nothing = "no valid answer exists: all were tried" if result.exhausted else "no valid answer found"
+        facts = f"{nothing}, {result.verdict.in_words}; the closest:"
+    elif result.objective is not None:
+        facts += f", objective {result.objective:.8g}"
+        if result.raw_objective not in (None, result.objective):
+            facts += f" ({result.raw_objective:.8g} before the search)"
+    print_line(f"{result.instance.name}: {facts}")
+    family = families().get(result.instance.problem)
+    print_line(_named(result) if family is None else family.render(result.instance, result.values))
+
+
+def _named(result: Result) -> str:
+    """The values of a problem of one's own, by the names of its variables if it has any."""
+    values, labels = result.values.tolist(), result.instance.labels
+    if labels is None:
+        return str(values)
+    return "\n".join(f"{label} = {value}" for label, value in zip(labels, values, strict=True))
+
+
+class View:
+    """Shows results as they come or, `in_order`, in the order of their instances: who is done early waits."""
+
+    def __init__(self, show: Callable[[Result], None] | None, in_order: bool = False):
+        self.show, self.in_order = show, in_order
+        self.waiting, self.following = dict[int, Result](), 0
+
+    def add(self, index: int, result: Result) -> None:
+        self.waiting[index] = result
+        if not self.in_order:
+            self.close()
+        while self.following in self.waiting:
+            self._show(self.following)
+            self.following += 1
+
+    def close(self) -> None:
+        """Show all that still wait."""
+        for index in sorted(self.waiting):
+            self._show(index)
+
+    def _show(self, index: int) -> None:
+        result = self.waiting.pop(index)
+        if self.show is not None:
+            self.show(result)
+
+
+@dataclass
+class Tally:
+    """What became of the instances."""
+
+    results: Counter[tuple[str, str]] = field(default_factory=Counter)  # (problem, status) -> number
+    steps: Counter[str] = field(default_factory=Counter)
+    seconds: dict[str, float] = field(default_factory=dict)
+    broken: int = 0  # lines, files and problems that could not be used
+    skipped: int = 0  # instances that the file of results holds already
+    skipped_invalid: int = 0  # those of them that have no valid answer
+    unfinished: int = 0  # instances in work when a signal came
+
+    def add(self, result: Result) -> None:
+        problem = result.instance.problem
+        self.results[problem, result.status] += 1
+        self.steps[problem] += result.steps
+        self.seconds[problem] = self.seconds.get(problem, 0.0) + result.seconds
+
+    def number(self, *statuses: str) -> int:
+        return sum(count for (_, status), count in self.results.items() if status in statuses)
+
+    @property
+    def done(self) -> int:
+        return sum(self.results.values())
+
+    def exit_code(self, cut_short: bool) -> int:
+        """3: an instance has no valid answer; 2: some input could not be used; 0: all is well."""
+        if cut_short or self.number("infeasible") or self.skipped_invalid:
+            return 3
+        return 2 if self.broken else 0
+
+    def print_summary(self, seconds: float, steps: int, note: str = "") -> None:
+        console = Console(stderr=True, highlight=False)
+        table = Table(box=None, pad_edge=False)
+        table.add_column("problem")
+        for name in ("instances", "solved", "feasible", "none", "mean steps", "mean seconds"):
+            table.add_column(name, justify="right")
+        for problem in sorted({problem for problem, _ in self.results}):
+            counts = [self.results[problem, status] for status in ("solved", "feasible", "infeasible")]
+            number = sum(counts)
+            means = f"{self.steps[problem] / number:.1f}", f"{self.seconds[problem] / number:.2f}"
+            table.add_row(problem, str(number), *map(str, counts), *means)
+        if table.row_count:
+            console.print(table)
+        facts = [f"{_number(self.done, 'instance')} in {seconds:.1f} s, {steps / max(seconds, 1e-9):.1f} steps/s"]
+        without = f", {self.skipped_invalid} of them without a valid answer" if self.skipped_invalid else ""
+        facts += [f"{self.skipped} answered before{without}"] if self.skipped else []
+        facts += [f"{_number(self.broken, 'input')} could not be used"] if self.broken else []
+        facts += [f"{self.unfinished} unfinished"] if self.unfinished else []
+        console.print("; ".join(facts + ([note] if note else [])), soft_wrap=True)
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -1,0 +1,94 @@
+"""`blogdit train`"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from blogdit.cli.options import Device, Seed, Settings, parse_settings
+from blogdit.core.errors import InputError
+
+
+def train(
+    problem: Annotated[str, typer.Argument(metavar="PROBLEM", help="sudoku, coloring, maxcut, mis, or your own.")],
+    out: Annotated[Path, typer.Option(help="Folder for the model, the log and the state to resume from.")],
+    minutes: Annotated[float | None, typer.Option(help="Train this long, all stretches together (see below).")] = None,
+    updates: Annotated[int | None, typer.Option(help="Train for this many updates.")] = None,
+    set_: Settings = [],  # noqa: B006 (typer copies it)
+    data: Annotated[list[Path], typer.Option(help="Train on the instances of this file; may be repeated.")] = [],  # noqa: B006
+    valid: Annotated[Path | None, typer.Option(help="Choose the best weights on the instances of this file.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    pause_after: Annotated[float | None, typer.Option(min=0, help="Stop after so many minutes, to be resumed.")] = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard files.")] = False,
+) -> None:
+    """Train a model for a problem family, without labels.
+
+    Instances are generated unless --data names files. A problem of your own (what its JSON files have as "problem")
+    needs --data; without --valid one in ten of its instances chooses the best weights. --out receives
+    best.safetensors and last.safetensors (models for `blogdit solve --model`), log.jsonl (every loss term of every
+    update) and state.safetensors (to resume).
+    A run that was stopped or killed at any moment goes on with --resume. With several GPUs, start it with torchrun.
+    --minutes begin with the first update: preparing the instances and the last scoring come on top.
+
+    \b
+    Examples:
+      blogdit train sudoku --set box=2 --minutes 3 --out runs/sudoku4
+      blogdit train coloring --minutes 25 --out runs/coloring --device cuda
+      blogdit train sudoku --minutes 25 --out runs/sudoku --resume
+      blogdit train timetable --data exams.jsonl --minutes 10 --out runs/timetable     (instances of your own)
+      blogdit train sudoku --set selector=all --updates 1000 --out runs/dit     (an ablation)
+    """
+    from blogdit.api import train as train_model
+    from blogdit.cli.progress import TrainingProgress
+    from blogdit.training.runlog import STATE
+
+    if (minutes is None) == (updates is None):
+        raise InputError("expected either --minutes or --updates")
+    writer = _tensorboard(out) if tensorboard else None
+
+    def on_record(record: dict[str, Any], spent: float) -> None:
+        progress.show(record, spent)
+        if writer is not None:
+            for name, value in record.items():
+                if name != "update":
+                    writer.add_scalar(name, value, record["update"])
+
+    try:
+        with TrainingProgress() as progress:
+            model = train_model(
+                problem,
+                out,
+                minutes=minutes,
+                updates=updates,
+                settings=parse_settings(set_),
+                data=data,
+                valid=valid,
+                resume=resume,
+                pause_after=pause_after,
+                seed=seed,
+                device=device,
+                on_record=on_record,
+                tell=progress.tell if os.environ.get("RANK", "0") == "0" else lambda line: None,
+            )
+    except KeyboardInterrupt:
+        kept = f"the same command with --resume goes on with what is in {out}"
+        print(f"stopped; {kept if (out / STATE).exists() else 'there was nothing to keep yet'}", file=sys.stderr)
+        raise
+    if writer is not None:
+        writer.close()
+    scores = ", ".join(f"{name} {value:.4g}" for name, value in model.provenance["validation"].items())
+    print(f"{out / 'best.safetensors'}: {model.problem}, {model.provenance['updates']} updates, {scores}")
+
+
+def _tensorboard(out: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise InputError("TensorBoard is not installed; expected pip install 'blogdit[tensorboard]'") from None
+    return SummaryWriter(out / "tensorboard")

@@ -1,0 +1,244 @@
+"""A constraint problem, immutable once built, and the exact check of an answer.
+
+An `Instance` has n variables; variable i takes a value in 0 .. domain_sizes[i] - 1.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from blogdit.core.constraints import (
+    Constraint,
+    IntArray,
+    WriteOnce,
+    check_range,
+    integers,
+    reals,
+    require_two_variables,
+)
+
+MOST_VALUES = 1 << 31  # of one variable: keeps the integer arithmetic of the checks within 64 bits
+Sense = Literal["minimize", "maximize"]
+_Broken = tuple[str, Callable[[int], Any], IntArray, IntArray]  # kind, scope of an index, indices, amounts
+
+
+class Objective(WriteOnce):
+    """A sum to minimise or maximise, of three kinds of weighted terms:
+
+    - `unary`: rows (i, a), earned where x_i = a;
+    - `differ`: rows (i, j), earned where x_i != x_j;
+    - `pairwise`: rows (i, j, a, b), earned where x_i = a and x_j = b.
+    """
+
+    def __init__(
+        self,
+        sense: Sense,
+        unary: npt.ArrayLike = (),
+        unary_weights: npt.ArrayLike = (),
+        differ: npt.ArrayLike = (),
+        differ_weights: npt.ArrayLike = (),
+        pairwise: npt.ArrayLike = (),
+        pairwise_weights: npt.ArrayLike = (),
+    ):
+        if sense not in ("minimize", "maximize"):
+            raise ValueError(f"sense must be minimize or maximize, got {sense!r}")
+        self.sense: Sense = sense
+        self.unary = integers(unary, "unary", 2, 2)
+        self.differ = integers(differ, "differ", 2, 2)
+        self.pairwise = integers(pairwise, "pairwise", 2, 4)
+        self.unary_weights = reals(unary_weights, "unary_weights", len(self.unary))
+        self.differ_weights = reals(differ_weights, "differ_weights", len(self.differ))
+        self.pairwise_weights = reals(pairwise_weights, "pairwise_weights", len(self.pairwise))
+        weights = np.concatenate([self.unary_weights, self.differ_weights, self.pairwise_weights])
+        with np.errstate(over="ignore"):
+            if not np.isfinite(np.abs(weights).sum()):
+                raise ValueError("the weights of an objective must have a finite sum")
+        require_two_variables(self.differ)
+        require_two_variables(self.pairwise[:, :2])
+
+    def validate(self, domain_sizes: IntArray) -> None:
+        count = len(domain_sizes)
+        for name, variables in (
+            ("unary", self.unary[:, 0]),
+            ("differ", self.differ),
+            ("pairwise", self.pairwise[:, :2]),
+        ):
+            check_range(variables, 0, count, f"objective {name} variables")
+        check_range(self.unary[:, 1], 0, domain_sizes[self.unary[:, 0]], "objective unary values")
+        check_range(self.pairwise[:, 2:], 0, domain_sizes[self.pairwise[:, :2]], "objective pairwise values")
+
+    def value(self, values: IntArray) -> float:
+        earned = self.unary_weights[values[self.unary[:, 0]] == self.unary[:, 1]].sum()
+        earned += self.differ_weights[values[self.differ[:, 0]] != values[self.differ[:, 1]]].sum()
+        both = (values[self.pairwise[:, :2]] == self.pairwise[:, 2:]).all(axis=1)
+        return float(earned + self.pairwise_weights[both].sum())
+
+    def better(self, candidate: float, incumbent: float) -> bool:
+        return candidate < incumbent if self.sense == "minimize" else candidate > incumbent
+
+
+def _itself(variable: int) -> tuple[int, ...]:
+    """The scope of what concerns one variable."""
+    return (variable,)
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One constraint that an assignment breaks, and by how much."""
+
+    kind: str
+    variables: tuple[int, ...]
+    amount: int
+
+    def describe(self, labels: Sequence[Any] | None = None) -> str:
+        shown = [str(i if labels is None else labels[i]) for i in self.variables[:12]]
+        more = ", ..." if len(self.variables) > 12 else ""
+        return f"{self.kind}({', '.join(shown)}{more}) violated by {self.amount}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the exact check found. `satisfied` is true only if every constraint, domain and given holds."""
+
+    violated: int
+    objective: float | None
+    _broken: tuple[_Broken, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def satisfied(self) -> bool:
+        return self.violated == 0
+
+    @property
+    def in_words(self) -> str:
+        return f"{self.violated} constraint{'s' * (self.violated != 1)} violated"
+
+    def violations(self) -> Iterator[Violation]:
+        """Each violated constraint, one at a time (there may be millions)."""
+        for kind, scope_of, indices, amounts in self._broken:
+            for index, amount in zip(indices, amounts, strict=True):
+                yield Violation(kind, tuple(int(i) for i in scope_of(int(index))), int(amount))
+
+
+def _kept(labels: Sequence[Any] | None) -> Sequence[Any] | None:
+    """So that nobody can change them; a range, as graphs have, stays one."""
+    if isinstance(labels, np.ndarray):
+        labels = labels.tolist()
+    return labels if labels is None or isinstance(labels, range) else tuple(labels)
+
+
+def _repeated(labels: Sequence[Any]) -> list[Any]:
+    """Those that occur more than once; labels that cannot be hashed are not compared."""
+    try:
+        return [] if len(set(labels)) == len(labels) else [one for one, n in Counter(labels).items() if n > 1]
+    except TypeError:
+        return []
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """A constraint problem, immutable once built. Everything but `domain_sizes` is optional.
+
+    `givens` maps variables to the value they must keep. `positions` (n, d) places variables on a grid, which a
+    model may use; `labels` are the names the variables had where they came from, for reports.
+    """
+
+    domain_sizes: IntArray
+    constraints: tuple[Constraint, ...] = ()
+    objective: Objective | None = None
+    givens: Mapping[int, int] = field(default_factory=dict)
+    problem: str = "csp"
+    name: str = ""
+    positions: IntArray | None = None
+    labels: Sequence[Any] | None = None
+    is_given: npt.NDArray[np.bool_] = field(init=False)
+    given_values: IntArray = field(init=False)  # 0 where is_given is false
+
+    def __post_init__(self) -> None:
+        sizes = integers(self.domain_sizes, "domain_sizes", 1)
+        wrong = (sizes < 1) | (sizes > MOST_VALUES)
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise ValueError(f"domain_sizes must lie in 1..{MOST_VALUES}, got {sizes[at]} for variable {at}")
+        if isinstance(self.constraints, Constraint):
+            raise ValueError("constraints must be a sequence of them, got one; expected (constraint,)")
+        constraints = tuple(self.constraints)
+        for group in constraints:
+            group.validate(sizes)
+        if self.objective is not None:
+            self.objective.validate(sizes)
+        try:
+            givens = dict(self.givens)
+        except (TypeError, ValueError):
+            raise ValueError("givens must map variables to values") from None
+        variables = integers(list(givens.keys()), "givens", 1)
+        values = integers(list(givens.values()), "givens", 1)
+        check_range(variables, 0, len(sizes), "givens variables")
+        check_range(values, 0, sizes[variables], "givens values")
+        is_given, given_values = np.zeros(len(sizes), np.bool_), np.zeros(len(sizes), np.int64)
+        is_given[variables], given_values[variables] = True, values
+        positions = self.positions
+        if positions is not None:
+            positions = integers(positions, "positions", 2)
+            if len(positions) != len(sizes):
+                raise ValueError(f"positions must have one row per variable: {len(positions)} for {len(sizes)}")
+        if self.labels is not None and len(self.labels) != len(sizes):
+            raise ValueError(f"labels must name each variable: {len(self.labels)} for {len(sizes)}")
+        if self.labels is not None and (twice := _repeated(self.labels)):
+            raise ValueError(f"labels must differ, got {twice[0]!r} twice")
+        for array in (is_given, given_values):
+            array.setflags(write=False)
+        fields = {
+            "domain_sizes": sizes,
+            "constraints": constraints,
+            "positions": positions,
+            "is_given": is_given,
+            "given_values": given_values,
+            "givens": MappingProxyType(givens),
+            "labels": _kept(self.labels),
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle and copy, which know no read-only dict: built again from what it was built from."""
+        givens = dict(self.givens)
+        arguments = (self.domain_sizes, self.constraints, self.objective, givens, self.problem, self.name)
+        return Instance, (*arguments, self.positions, self.labels)
+
+    def __repr__(self) -> str:
+        parts = [f"{self.size} variables", f"{sum(len(group) for group in self.constraints)} constraints"]
+        parts += [] if self.objective is None else [self.objective.sense]
+        return f"<Instance {self.name!r} of {self.problem}: {', '.join(parts)}>"
+
+    @property
+    def size(self) -> int:
+        """Number of variables."""
+        return len(self.domain_sizes)
+
+    def verify(self, values: npt.ArrayLike) -> Verdict:
+        """Check an assignment exactly. Only an ill-formed one (wrong length, not integers) is an error."""
+        assignment = integers(values, "values", 1)
+        if len(assignment) != self.size:
+            raise ValueError(f"values must have one entry per variable: {len(assignment)} for {self.size}")
+        broken: list[_Broken] = []
+
+        def record(kind: str, scope_of: Callable[[int], Any], amounts: npt.NDArray[Any]) -> None:
+            indices = np.flatnonzero(amounts)
+            if len(indices):
+                broken.append((kind, scope_of, indices, amounts[indices].astype(np.int64)))
+
+        record("domain", _itself, (assignment < 0) | (assignment >= self.domain_sizes))
+        record("given", _itself, self.is_given & (assignment != self.given_values))
+        # A value outside its domain is reported above; bounded, it cannot overflow the sums of the checks below.
+        assignment = np.clip(assignment, -1, self.domain_sizes)
+        for group in self.constraints:
+            record(group.kind, group.scope, group.violations(assignment))
+        objective = None if self.objective is None else self.objective.value(assignment)
+        return Verdict(sum(len(indices) for _, _, indices, _ in broken), objective, tuple(broken))

@@ -1,0 +1,53 @@
+"""The shape of a network, and what it is told about a batch; shared by the parts that make up a denoiser."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from torch import Tensor
+
+from blogdit.network.attention import Bias
+
+
+@dataclass(frozen=True)
+class DenoiserConfig:
+    """The size and kind of a network; stored with its weights."""
+
+    dim: int = 128
+    heads: int = 3
+    head_dim: int = 128
+    layers: int = 7
+    ffn_factor: int = 2
+    relation: Literal["learned", "fixed", "neighbours"] = "learned"
+    relation_bias: float = -1.0  # c at the start ("learned") or for good ("fixed")
+    signed: bool = False  # relations have weights: attention follows their size, heads are split by their sign
+    edge_features: bool = False  # learn how the kinds of relations bias attention; slower
+    position_dims: int = 0  # dimensions of the grid that variables lie on; 0: variables have no place
+    values: Literal["axis", "codes", "table"] = "axis"
+    max_values: int = 0  # of a table
+
+    def __post_init__(self) -> None:
+        for name in ("dim", "heads", "head_dim", "layers", "ffn_factor"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.relation not in ("learned", "fixed", "neighbours"):
+            raise ValueError(f"relation must be learned, fixed or neighbours, got {self.relation!r}")
+        if self.values not in ("axis", "codes", "table"):
+            raise ValueError(f"values must be axis, codes or table, got {self.values!r}")
+        if self.relation_bias > 0:
+            raise ValueError(f"relation_bias must not be positive, got {self.relation_bias}")
+        if self.values == "table" and self.max_values < 1:
+            raise ValueError(f"max_values must be at least 1 with a table of values, got {self.max_values}")
+        if self.position_dims and self.dim % (2 * self.position_dims):
+            raise ValueError(f"dim must be a multiple of {2 * self.position_dims} for {self.position_dims} positions")
+
+
+class Context(NamedTuple):
+    """What the network needs of a batch, computed once for many steps."""
+
+    base: Tensor  # (R or 1, M, dim) positions and givens
+    bias: Bias
+    domain: Tensor | None  # (M, K); None: all variables have all values
+    features: Tensor  # (M, K, F)
+    codes: Tensor | None  # (R, G, K, dim), where values enter through codes

@@ -1,0 +1,175 @@
+"""What is trained: a problem's preset with the user's settings laid over it, checked by name.
+
+Every setting has one flat name, so that an ablation is one `--set` away: `entropy=false`, `rho_min=1 rho_max=1`
+(DiT), `hide_block=false`, `values=table`, `box=2`, ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
+
+from blogdit.method.blocks import SELECTORS, Schedule, SelectorName
+from blogdit.method.chain import ChainConfig
+from blogdit.method.energy import AllDifferentForm
+from blogdit.network.checkpoint import chain_from_dict
+from blogdit.network.config import DenoiserConfig
+from blogdit.problems import families, family
+
+# Of a problem that has no family. Many updates of few chains, which go on from update to update: a CPU can do that.
+OWN_PRESET = {
+    "relation": "neighbours",
+    "dim": 64,
+    "heads": 4,
+    "head_dim": 16,
+    "layers": 4,
+    "batch_size": 8,
+    "unroll": 1,
+    "horizon": 32,
+    "tau_start": 0.02,
+    "learning_rate": 1e-3,
+    "validation": 64,
+    "validate_every": 250,
+}
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How a network is trained. tau and the learning rate follow the share of the budget (updates or minutes) spent."""
+
+    batch_size: int = 512
+    unroll: int = 5  # reverse steps that a gradient goes through
+    horizon: int = 5  # reverse steps of a chain before it starts again; above `unroll`, chains persist across updates
+    entropy: bool = True
+    all_different: AllDifferentForm = "pairs"  # which relaxation of AllDifferent trains; see energy.py
+    tau_start: float = 0.1
+    tau_floor: float = 0.01  # tau -> 0 would collapse the variance and freeze the chain
+    tau_share: float = 0.6  # of the budget, over which tau falls linearly
+    learning_rate: float = 5e-4
+    final_rate: float = 0.05  # of learning_rate, at the end of the cosine
+    warmup: int = 200
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    ema: float = 0.999
+    code_sets: int = 1024  # sets of value codes; each instance of an update takes one at random
+    selector: SelectorName = "random"
+    pool: int = 8192  # instances generated for training
+    validation: int = 256  # instances generated for validation
+    validation_steps: int = 100
+    validation_selector: SelectorName = "random"
+    validate_every: int = 500
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    compile: Literal["auto", "yes", "no"] = "auto"
+
+    def __post_init__(self) -> None:
+        for name in (
+            "batch_size",
+            "unroll",
+            "horizon",
+            "pool",
+            "validation",
+            "validation_steps",
+            "validate_every",
+            "code_sets",
+        ):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("tau_start", "learning_rate", "clip", "tau_share"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        for name in ("tau_floor", "weight_decay", "final_rate", "warmup"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+        if not 0 <= self.ema < 1:
+            raise ValueError(f"ema must be in [0, 1), got {self.ema}")
+        if self.horizon % self.unroll:
+            raise ValueError(f"horizon must be a multiple of unroll, got {self.horizon} and {self.unroll}")
+        for name in ("selector", "validation_selector"):
+            if getattr(self, name) not in SELECTORS:
+                raise ValueError(f"{name} must be one of {', '.join(SELECTORS)}, got {getattr(self, name)!r}")
+        for name, allowed in (
+            ("precision", ("auto", "float32", "bfloat16")),
+            ("compile", ("auto", "yes", "no")),
+            ("all_different", ("counts", "pairs")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A problem, its instances, the network, the chain and the training."""
+
+    problem: str
+    generator: Mapping[str, Any] = field(default_factory=dict)
+    denoiser: DenoiserConfig = field(default_factory=DenoiserConfig)
+    chain: ChainConfig = field(default_factory=ChainConfig)
+    training: TrainConfig = field(default_factory=TrainConfig)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Recipe:
+        return cls(
+            problem=data["problem"],
+            generator=data["generator"],
+            denoiser=DenoiserConfig(**data["denoiser"]),
+            chain=chain_from_dict(data["chain"]),
+            training=TrainConfig(**data["training"]),
+        )
+
+
+def _names(config: type) -> dict[str, Any]:
+    return {item.name: item.default for item in fields(config) if item.name != "schedule"}
+
+
+def _fit(name: str, value: Any, default: Any) -> Any:
+    """The value with the type of the default, or a ValueError."""
+    if isinstance(default, tuple):  # of numbers; on the command line 0.5,-1
+        parts = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
+        try:
+            return tuple(float(part) for part in parts)
+        except (TypeError, ValueError):
+            raise ValueError(f"{name} must be numbers, got {value!r}") from None
+    if isinstance(default, bool) or isinstance(value, bool):
+        good = isinstance(value, bool) and isinstance(default, bool)
+    elif isinstance(default, float):
+        good, value = isinstance(value, int | float), float(value) if isinstance(value, int) else value
+    else:
+        good = isinstance(value, type(default))
+    if not good:
+        raise ValueError(f"{name} must be of type {type(default).__name__}, got {value!r}")
+    return value
+
+
+def recipe(problem: str, settings: Mapping[str, Any] | None = None, own: bool = False) -> Recipe:
+    """The preset of a problem with `settings` laid over it; with `own`, it may be one that has no family."""
+    settings = settings or {}
+    chosen = None if own and problem not in families() else family(problem)
+    generator = {} if chosen is None else dict(chosen.settings)
+    instances = {name: value for name, value in settings.items() if name in generator}
+    preset = OWN_PRESET if chosen is None else chosen.preset({**generator, **instances})
+    parts = {
+        "denoiser": _names(DenoiserConfig),
+        "chain": _names(ChainConfig),
+        "schedule": _names(Schedule),
+        "training": _names(TrainConfig),
+        "generator": generator,
+    }
+    given: dict[str, dict[str, Any]] = {part: {} for part in parts}
+    for name, value in {**preset, **settings}.items():
+        owner = next((part for part, names in parts.items() if name in names), None)
+        if owner is None:
+            known = ", ".join(sorted(name for names in parts.values() for name in names))
+            raise ValueError(f"unknown setting {name!r}; known: {known}")
+        # The generator checks its own settings, some of which take several types.
+        given[owner][name] = value if owner == "generator" else _fit(name, value, parts[owner][name])
+    return Recipe(
+        problem=problem,
+        generator={**generator, **given["generator"]},
+        denoiser=DenoiserConfig(**given["denoiser"]),
+        chain=ChainConfig(schedule=Schedule(**given["schedule"]), **given["chain"]),
+        training=TrainConfig(**given["training"]),
+    )

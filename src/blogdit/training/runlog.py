@@ -1,0 +1,134 @@
+"""The files of a training run: its log, and the state from which it can go on."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, distributed
+
+from blogdit.core.errors import InputError
+from blogdit.network.checkpoint import read_tensors, write_tensors
+
+if TYPE_CHECKING:
+    from blogdit.training.trainer import Trainer
+
+STATE = "state.safetensors"
+STATE_FORMAT, STATE_VERSION = "blogdit-training-state", 1
+
+
+class Log:
+    """`log.jsonl`, one record per update. Records after update `keep` are dropped: a run that was killed after its
+    last saved state repeats those updates."""
+
+    def __init__(self, out: Path, keep: int, enabled: bool = True):
+        self.file = None
+        if not enabled:
+            return
+        out.mkdir(parents=True, exist_ok=True)
+        path = out / "log.jsonl"
+        kept = []
+        if keep and path.exists():
+            for line in path.read_text().splitlines():
+                try:
+                    record = json.loads(line)
+                except json.JSONDecodeError:
+                    break  # the run was killed while it wrote this line
+                if record["update"] <= keep:
+                    kept.append(line + "\n")
+        partial = out / ".log.jsonl.partial"
+        partial.write_text("".join(kept))
+        os.replace(partial, path)  # a run killed at this moment has its whole log or the part it keeps
+        self.file = open(path, "a", buffering=1)  # noqa: SIM115 - closed by __exit__
+
+    def write(self, record: dict[str, Any]) -> None:
+        """Numbers that are not finite, which JSON does not know, become null."""
+        if self.file is not None:
+            finite = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in record.items()}
+            self.file.write(json.dumps(finite) + "\n")
+
+    def __enter__(self) -> Log:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self.file is not None:
+            self.file.close()
+
+
+def _everywhere(tensor: Tensor, world: int) -> Tensor:
+    """The tensor of every process, stacked, (world, ...)."""
+    if world == 1:
+        return tensor[None]
+    parts = [torch.empty_like(tensor) for _ in range(world)]
+    distributed.all_gather(parts, tensor.contiguous())
+    return torch.stack(parts)
+
+
+def save_state(path: Path, run: Trainer) -> None:
+    """All that `load_state` needs for the run to go on exactly. Every process takes part, the first one writes."""
+    tensors = {
+        "chains.index": _everywhere(run.chains.index, run.world),
+        "chains.age": _everywhere(run.chains.age, run.world),
+        "chains.logits": _everywhere(run.chains.logits, run.world),
+        "generator.host": run.host.get_state(),
+        "generator.noise": run.noise.generator.get_state(),
+    }
+    tensors |= {f"weights.{name}": value for name, value in run.denoiser.state_dict().items()}
+    tensors |= {f"average.{name}": value for name, value in run.average.items()}
+    for number, parameter in enumerate(run.parameters):
+        for name, value in run.optimizer.state[parameter].items():
+            tensors[f"optimizer.{number}.{name}"] = value
+    header = {
+        "format": STATE_FORMAT,
+        "version": STATE_VERSION,
+        "recipe": run.recipe.to_dict(),
+        "progress": asdict(run.progress),
+        "seed": run.seed,
+        "world": run.world,
+        "sources": run.data.sources,
+        "instances": run.data.fingerprint(),
+    }
+    if run.rank == 0:
+        write_tensors(path, tensors, header)
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """Recipe, progress and seed of a saved run."""
+    return read_tensors(path, STATE_FORMAT, STATE_VERSION)[1]
+
+
+def load_state(path: Path, run: Trainer) -> None:
+    tensors, header = read_tensors(path, STATE_FORMAT, STATE_VERSION)
+    if header["world"] != run.world:
+        raise InputError(f"was saved by {header['world']} processes, this run has {run.world}", path)
+    known = run.data.fingerprint()
+    if header.get("instances", known) != known:  # chains know their instances by number
+        raise InputError("was saved with other training instances; expected the same --data", path)
+
+    def part(prefix: str) -> dict[str, Tensor]:
+        return {name[len(prefix) :]: t.to(run.device) for name, t in tensors.items() if name.startswith(prefix)}
+
+    try:
+        run.denoiser.load_state_dict(part("weights."))
+    except RuntimeError as error:
+        raise InputError(f"does not fit these settings ({str(error).splitlines()[0]})", path) from None
+    run.average = part("average.")
+    for number, parameter in enumerate(run.parameters):
+        saved = part(f"optimizer.{number}.")
+        if "step" in saved and not run.optimizer.defaults["fused"]:
+            saved["step"] = saved["step"].cpu()
+        if saved:
+            run.optimizer.state[parameter] = saved
+    run.chains.index, run.chains.age, run.chains.logits = (
+        part("chains.")[name][run.rank] for name in ("index", "age", "logits")
+    )
+    run.host.set_state(tensors["generator.host"])
+    run.noise.generator.set_state(tensors["generator.noise"])
+    for name, value in header["progress"].items():
+        setattr(run.progress, name, value)

@@ -1,0 +1,369 @@
+"""Training without labels: unroll the chain, minimise energy - tau * entropy + tau * noise matching (Equation 5).
+
+`Trainer` holds everything that a run is made of; `run` is the loop. Its state goes to disk atomically every few
+minutes, and a resumed run continues as if it had not been interrupted (bit for bit on a CPU).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from blogdit.core.errors import InputError
+from blogdit.method.batch import Batch, collate
+from blogdit.method.chain import prior
+from blogdit.method.noise import GeneratorNoise
+from blogdit.network.checkpoint import Model, save_model
+from blogdit.network.denoiser import CodeBank, Denoiser
+from blogdit.network.kernels.recording import record
+from blogdit.network.runtime import commit
+from blogdit.training import runlog
+from blogdit.training.data import Data
+from blogdit.training.loss import TrainingLoss, learning_rate, temperature
+from blogdit.training.recipe import Recipe
+from blogdit.training.validation import validate
+
+MAX_BAD_STEPS = 20  # NaN updates in a row before training gives up
+WARM_UPDATES = 3  # on a GPU, before an update is recorded
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long to train: a number of updates, or minutes summed over all resumed stretches."""
+
+    updates: int | None = None
+    minutes: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.updates is None) == (self.minutes is None):
+            raise ValueError("give either updates or minutes")
+        amount = self.updates if self.minutes is None else self.minutes
+        if amount is None or not 0 < amount < math.inf:  # nor a number at all
+            raise ValueError(f"the training budget must be a positive number, got {amount}")
+
+    def spent(self, updates: int, seconds: float) -> float:
+        """The share of the budget that is used up."""
+        return updates / self.updates if self.updates else seconds / (60 * (self.minutes or 1))
+
+
+@dataclass
+class Chains:
+    """Chains that training continues from update to update: which instance each works on, how far it is, where."""
+
+    index: Tensor  # (B,) places in the pool
+    age: Tensor  # (B,) reverse steps done
+    logits: Tensor  # (R, M, K)
+
+
+@dataclass
+class Orders:
+    """What the host tells an update; on the device."""
+
+    index: Tensor  # (B,) the next instance of each chain, should it begin again
+    codes: Tensor  # (B,) sets of codes
+    numbers: Tensor  # learning rate, tau, how much of the average stays
+
+
+@dataclass
+class Enqueued:
+    """An update that the device may still be working on."""
+
+    update: int
+    names: tuple[str, ...]
+    numbers: Tensor
+    known: dict[str, float]  # what the host knows of it
+
+
+@dataclass
+class Progress:
+    """What a run has done so far; JSON in the state file."""
+
+    updates: int = 0
+    seconds: float = 0.0
+    bad_steps: int = 0
+    best_score: float = -math.inf
+    best_update: int = 0
+
+
+class Trainer:
+    """A training run. Build it, `load` a state or not, then `run`."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        data: Data,
+        budget: Budget,
+        seed: int = 0,
+        device: str = "cpu",
+        tell: Callable[[str], None] = lambda line: None,
+    ):
+        self.recipe, self.data, self.budget, self.seed, self.tell = recipe, data, budget, seed, tell
+        self.device, self.progress = torch.device(device), Progress()
+        self.rank, self.world = (
+            (distributed.get_rank(), distributed.get_world_size()) if distributed.is_initialized() else (0, 1)
+        )
+        config, cuda = recipe.training, self.device.type == "cuda"
+        if config.batch_size % self.world:
+            raise ValueError(f"batch_size must be a multiple of {self.world} processes, got {config.batch_size}")
+        with torch.random.fork_rng(devices=[]):  # the initialisation of torch's layers takes no generator
+            torch.manual_seed(seed)
+            self.denoiser = Denoiser(recipe.denoiser).to(self.device)
+        self.average = {name: p.detach().clone() for name, p in self.denoiser.state_dict().items()}
+        compiled = config.compile == "yes" or (config.compile == "auto" and cuda)
+        bfloat16 = config.precision == "bfloat16" or (config.precision == "auto" and cuda)
+        self.loss: nn.Module = TrainingLoss(self.denoiser, recipe, compiled, bfloat16)
+        if self.world > 1:
+            self.loss = DistributedDataParallel(self.loss)
+        self.parameters = [p for p in self.denoiser.parameters() if p.requires_grad]
+        self.optimizer = torch.optim.AdamW(
+            self.parameters, lr=config.learning_rate, weight_decay=config.weight_decay, betas=(0.9, 0.98), fused=cuda,
+            capturable=cuda,
+        )  # fmt: skip
+        self.host = torch.Generator().manual_seed(seed + 1)  # instances and codes, the same in every process
+        self.noise = GeneratorNoise(torch.Generator(self.device).manual_seed(seed + 2), (self.rank, self.world))
+        self.pool = collate(data.training).to(self.device)
+        self.codes = CodeBank(recipe.denoiser, config.code_sets, self.pool.values, self.host, self.device)
+        self.chains = self._first_chains()
+        self.consecutive_bad = 0
+        self.terms: tuple[str, ...] = ()  # names of the numbers of an update
+        self.launched = 0  # updates, kernel by kernel
+        self.recorded: Recorded | None = None
+
+    # -- one update ------------------------------------------------------------------------------------------------
+
+    def _draw(self, limit: int) -> Tensor:
+        """A number below `limit` for each chain of this process, out of a draw that all processes share."""
+        whole = torch.randint(limit, (self.recipe.training.batch_size,), generator=self.host)
+        return whole.view(self.world, -1)[self.rank].to(self.device, non_blocking=True)
+
+    def _first_chains(self) -> Chains:
+        index = self._draw(len(self.data.training))
+        # Chains start with different ages, so that an update sees all parts of a horizon.
+        unroll = self.recipe.training.unroll
+        age = self._draw(self.recipe.training.horizon // unroll) * unroll
+        return Chains(index, age, prior(self.pool.take(index), self.recipe.chain, self.noise))
+
+    def _restart_old_chains(self, index: Tensor) -> Batch:
+        """Chains at the end of their horizon get a new instance and begin from the prior."""
+        chains, old = self.chains, self.chains.age >= self.recipe.training.horizon
+        chains.index = torch.where(old, index, chains.index)
+        chains.age = torch.where(old, 0, chains.age)
+        batch = self.pool.take(chains.index)
+        start = batch.per_instance(prior(batch, self.recipe.chain, self.noise))
+        chains.logits = batch.lay(torch.where(old[:, None, None], start, batch.per_instance(chains.logits)))
+        return batch
+
+    def update(self) -> dict[str, float]:
+        """One gradient step; returns the log record's numbers."""
+        return self._read(self._enqueue())
+
+    def _enqueue(self) -> Enqueued:
+        """Give the device the work of one update. Whether the step is finite, the device decides by itself."""
+        recipe, config, done = self.recipe, self.recipe.training, self.progress
+        spent = self.budget.spent(done.updates, done.seconds)
+        rate, tau = learning_rate(recipe, done.updates, spent), temperature(recipe, spent)
+        keep = min(config.ema, (1 + done.updates) / (10 + done.updates))  # a shorter memory at the start
+        numbers = torch.tensor([rate, tau, keep])
+        if self.device.type == "cuda":
+            numbers = numbers.pin_memory().to(self.device, non_blocking=True)
+        orders = Orders(self._draw(len(self.data.training)), self._draw(config.code_sets), numbers)
+        records = self.device.type == "cuda" and self.world == 1 and self.recorded is None
+        if records and self.launched >= WARM_UPDATES:
+            self.recorded = Recorded(self, orders)
+        if self.recorded is not None and self.recorded.graph is not None:
+            outcome = self.recorded.replay(orders)
+        else:
+            outcome = self._work(orders)
+            self.launched += 1
+        done.updates += 1
+        return Enqueued(done.updates, self.terms, outcome, {"tau": tau, "learning_rate": rate})
+
+    def _work(self, orders: Orders) -> Tensor:
+        """What the device does for an update; all that the host can know of it comes with the orders."""
+        config, (rate, tau, keep) = self.recipe.training, orders.numbers
+        batch = self._restart_old_chains(orders.index)
+        steps = torch.arange(config.unroll, device=self.device)[:, None, None]
+        progress = (self.chains.age + steps) / max(config.horizon - 1, 1)  # (unroll, 1, B)
+        codes = self.codes.take(orders.codes)
+        loss, logits, terms = self.loss(batch, self.chains.logits, progress, codes, self.noise, tau)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(self.parameters, config.clip, foreach=True)
+        numbers = torch.stack([*terms.values(), norm])
+        self.terms = (*terms, "gradient_norm")
+        if self.world > 1:  # means over the whole batch, and one decision for all about a step that is not finite
+            distributed.all_reduce(numbers)
+            numbers = numbers / self.world
+        finite = torch.isfinite(numbers[0] + numbers[-1])  # loss and norm
+        self._step(finite, rate, keep)
+        # After a step that is not finite, all chains begin again: their logits may hold the NaN.
+        self.chains.age = torch.where(finite, self.chains.age + config.unroll, config.horizon)
+        self.chains.logits = logits
+        return numbers
+
+    @torch.no_grad()
+    def _step(self, finite: Tensor, rate: Tensor, keep: Tensor) -> None:
+        """Change the weights, unless the step is not finite, and their exponential moving average."""
+        cuda = self.device.type == "cuda"
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate if cuda else rate.item()
+        if cuda:  # the fused optimiser skips the step without asking the host
+            self.optimizer.found_inf = (~finite).float()  # type: ignore[attr-defined]
+        elif not finite:
+            return
+        self.optimizer.step()
+        names, weights = zip(*self.denoiser.state_dict().items(), strict=True)
+        averages = [self.average[name] for name in names]
+        apart = torch._foreach_sub(list(weights), averages)
+        torch._foreach_mul_(apart, 1 - keep)
+        torch._foreach_add_(averages, apart)
+
+    def _read(self, enqueued: Enqueued) -> dict[str, float]:
+        """Wait for an update; returns the log record's numbers."""
+        record = dict(zip(enqueued.names, enqueued.numbers.tolist(), strict=True)) | enqueued.known
+        if math.isfinite(record["loss"]) and math.isfinite(record["gradient_norm"]):
+            self.consecutive_bad = 0
+            return record
+        self.progress.bad_steps += 1
+        self.consecutive_bad += 1
+        if self.consecutive_bad >= MAX_BAD_STEPS:
+            raise InputError(
+                f"training diverged: {MAX_BAD_STEPS} updates in a row without a finite loss "
+                f"(last loss {record['loss']}, gradient norm {record['gradient_norm']}); lower learning_rate or clip"
+            )
+        return record
+
+    # -- the loop --------------------------------------------------------------------------------------------------
+
+    def run(self, out: Path, pause_after: float | None = None, save_every: float = 120.0) -> Iterator[dict[str, Any]]:
+        """Train until the budget is spent, or for `pause_after` minutes; yields each log record after writing it.
+
+        Files in `out`: `state.safetensors` (to resume), `best.safetensors` and `last.safetensors` (models with the
+        averaged weights), `log.jsonl`.
+        """
+        began, before, saved = time.monotonic(), self.progress.seconds, 0.0
+        with runlog.Log(out, self.progress.updates, enabled=self.rank == 0) as log:
+            pending: Enqueued | None = None  # the host reads an update while the device works on the next
+            try:
+                while self._spent() < 1:
+                    previous, pending = pending, self._enqueue()
+                    elapsed = self._agreed(time.monotonic() - began)
+                    self.progress.seconds = before + elapsed
+                    pending.known["seconds"] = round(self.progress.seconds, 3)
+                    if previous is not None:
+                        record = self._record(previous)
+                        log.write(record)
+                        yield record
+                    paused = pause_after is not None and elapsed > 60 * pause_after
+                    ending = self._spent() >= 1 or paused
+                    validating = ending or self.progress.updates % self.recipe.training.validate_every == 0
+                    saving = ending or elapsed - saved > save_every or self.progress.updates == 1
+                    if validating or saving:  # nothing may be under way then
+                        record, pending = self._record(pending), None
+                        record |= self._validate(out) if validating else {}
+                        log.write(record)
+                        if saving:
+                            self.save(out)
+                            saved = elapsed
+                        yield record
+                    if paused:
+                        return
+            except GeneratorExit:  # who stops listening still finds every update in the log
+                if pending is not None:
+                    log.write(self._record(pending))
+                raise
+
+    def _record(self, enqueued: Enqueued) -> dict[str, Any]:
+        numbers = self._read(enqueued)
+        return {"update": enqueued.update, **numbers, "bad_steps": self.progress.bad_steps}
+
+    def _spent(self) -> float:
+        return self.budget.spent(self.progress.updates, self.progress.seconds)
+
+    def _agreed(self, seconds: float) -> float:
+        """The time by the clock of the first process: tau, the learning rate, saving and stopping follow it. Several
+        processes wait here for the update that was just enqueued."""
+        if self.world == 1:
+            return seconds
+        shared = torch.tensor([seconds], dtype=torch.float64, device=self.device)
+        distributed.broadcast(shared, 0)
+        return shared.item()
+
+    def _validate(self, out: Path) -> dict[str, float]:
+        """Score the averaged weights; keep them if they are the best so far."""
+        config = self.recipe.training
+        if self.rank:
+            return {}
+        if self.progress.best_score == -math.inf:  # the first time may come long after the last line
+            self.tell(f"scoring on {len(self.data.validation)} instances, {config.validation_steps} steps each")
+        own = {name: value.detach().clone() for name, value in self.denoiser.state_dict().items()}
+        self.denoiser.load_state_dict(self.average)
+        scores = validate(
+            self.denoiser, self.data.validation, self.recipe.chain, config.validation_steps,
+            config.validation_selector, self.device,
+        )  # fmt: skip
+        self.denoiser.load_state_dict(own)
+        if scores["score"] >= self.progress.best_score:  # of equals the later: it has learnt more
+            self.progress.best_score, self.progress.best_update = scores["score"], self.progress.updates
+            save_model(out / "best.safetensors", self.model(scores), self.average)
+        save_model(out / "last.safetensors", self.model(scores), self.average)
+        return {f"valid_{name}": value for name, value in scores.items()}
+
+    def model(self, scores: dict[str, float] | None = None) -> Model:
+        """The network with its provenance."""
+        device = torch.cuda.get_device_name() if self.device.type == "cuda" else "CPU"
+        provenance = {
+            "recipe": self.recipe.to_dict(),
+            "data": self.data.sources,
+            "updates": self.progress.updates,
+            "minutes": round(self.progress.seconds / 60, 2),
+            "device": device,
+            "seed": self.seed,
+            "commit": commit(),
+            "validation": scores or {},
+        }
+        return Model(self.recipe.problem, self.denoiser, self.recipe.chain, self.recipe.problem, provenance)
+
+    # -- state on disk ---------------------------------------------------------------------------------------------
+
+    def save(self, out: Path) -> None:
+        runlog.save_state(out / runlog.STATE, self)
+
+    def load(self, out: Path) -> None:
+        runlog.load_state(out / runlog.STATE, self)
+        self.launched, self.recorded = 0, None  # what was recorded works on other tensors
+
+
+class Recorded:
+    """An update as a CUDA graph. It reads orders from tensors of its own, and chains come back to where they were."""
+
+    def __init__(self, run: Trainer, orders: Orders):
+        self.orders = Orders(*(tensor.clone() for tensor in vars(orders).values()))
+        chains = Chains(*vars(run.chains).values())
+
+        def work() -> None:
+            self.outcome = run._work(self.orders)
+            for place, tensor in zip(vars(chains).values(), vars(run.chains).values(), strict=True):
+                place.copy_(tensor)
+
+        state = run.noise.generator.get_state()
+        self.graph = record(work, "updates", [run.noise.generator])
+        run.chains = chains  # where it finds them and leaves them
+        if self.graph is None:  # the generator may still believe that it is being recorded
+            run.noise.generator = torch.Generator(run.device)
+            run.noise.generator.set_state(state)
+
+    def replay(self, orders: Orders) -> Tensor:
+        assert self.graph is not None
+        for place, tensor in zip(vars(self.orders).values(), vars(orders).values(), strict=True):
+            place.copy_(tensor)
+        self.graph.replay()
+        return self.outcome.clone()  # the next one writes there again
