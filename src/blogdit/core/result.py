@@ -11,16 +11,30 @@ import numpy.typing as npt
 from blogdit.core.constraints import IntArray
 from blogdit.core.instance import Instance, Verdict
 
-Status = Literal["solved", "feasible", "infeasible"]
+Status = Literal["solved", "optimal", "feasible", "unknown", "infeasible"]
+Proof = Literal["optimal", "infeasible"]
+VALID: tuple[Status, ...] = ("solved", "optimal", "feasible")
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What the sampler alone had: the objective of its best valid answer, if it had one, and what it violated."""
+
+    objective: float | None
+    violations: int
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
     """The best assignment found for an instance, checked when this object is built.
 
-    `status` is `solved` (a problem without objective, nothing violated), `feasible` (an objective, nothing
-    violated) or `infeasible` (no valid answer was found; `values` is the closest one). It never claims that an answer
-    is optimal. That none exists is said by `exhausted` alone, the one thing here that is not checked again.
+    | status | meaning |
+    |---|---|
+    | `solved` | no objective, nothing violated |
+    | `optimal` | nothing violated, and `proved_by` has shown that nothing is better |
+    | `feasible` | nothing violated; better answers may exist |
+    | `unknown` | no valid answer was found; `values` is the closest one |
+    | `infeasible` | no valid answer was found, and `proved_by` has shown that there is none |
     """
 
     instance: Instance
@@ -29,9 +43,10 @@ class Result:
     seconds: float = 0.0
     seed: int = 0
     model: str | None = None
-    raw_objective: float | None = None  # before any polish, if that ran
-    raw_violations: int | None = None  # the same, where there is no objective
-    exhausted: bool = False  # a tree search has tried everything in vain
+    found_by: str | None = None  # "sampler", or the name of the finisher that found `values`
+    proof: Proof | None = None  # what an exact finisher has shown
+    proved_by: str | None = None  # its name
+    sampler: Sampled | None = None  # None if the sampler took no step
     verdict: Verdict = field(init=False)
 
     def __post_init__(self) -> None:
@@ -39,13 +54,19 @@ class Result:
         values.setflags(write=False)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "verdict", self.instance.verify(values))
-        object.__setattr__(self, "exhausted", self.exhausted and not self.verdict.satisfied)
+        # A claim that the exact check contradicts, or that says nothing about this answer, is dropped.
+        if self.proof is not None and self.status not in (self.proof, "solved"):
+            object.__setattr__(self, "proof", None)
+        if self.proof is None:
+            object.__setattr__(self, "proved_by", None)
 
     @property
     def status(self) -> Status:
         if not self.verdict.satisfied:
-            return "infeasible"
-        return "solved" if self.instance.objective is None else "feasible"
+            return "infeasible" if self.proof == "infeasible" else "unknown"
+        if self.instance.objective is None:
+            return "solved"
+        return "optimal" if self.proof == "optimal" else "feasible"
 
     @property
     def objective(self) -> float | None:
@@ -53,20 +74,21 @@ class Result:
 
     def record(self) -> dict[str, Any]:
         """The JSON object that files and the command line use."""
+        sampler = self.sampler and {"objective": _plain(self.sampler.objective), "violations": self.sampler.violations}
         return {
             "instance": self.instance.name,
             "problem": self.instance.problem,
             "status": self.status,
             "objective": _plain(self.objective),
-            "raw_objective": _plain(self.raw_objective),
             "violations": self.verdict.violated,
-            "raw_violations": self.raw_violations,
             "values": self.values.tolist(),
+            "found_by": self.found_by,
+            "proved_by": self.proved_by,
+            "sampler": sampler,
             "steps": self.steps,
             "seconds": round(self.seconds, 6),
             "seed": self.seed,
             "model": self.model,
-            **({"exhausted": True} if self.exhausted else {}),
         }
 
 
