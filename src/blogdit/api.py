@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from blogdit.core.constraints import LARGEST_SEED, whole_number
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.core.result import Result
+from blogdit.finishers import FINISHERS
 from blogdit.network.checkpoint import Model, load_model
 from blogdit.network.runtime import process_group, resolve_device
 from blogdit.problems import families
-from blogdit.solver.options import Finished, SolveOptions, Step
+from blogdit.solver.events import Finished, Step
+from blogdit.solver.options import SolveKeywords, SolveOptions
 from blogdit.solver.solver import Solver
 from blogdit.solver.streams import SolverPool
 from blogdit.training import runlog
@@ -43,7 +45,7 @@ def load(model: str | Path) -> Model:
 
 
 def solver_for(
-    instance: Instance, model: str | Path | Model | None = None, device: str = "auto", **options: Any
+    instance: Instance, model: str | Path | Model | None = None, device: str = "auto", **options: Unpack[SolveKeywords]
 ) -> Solver:
     """A solver for this instance, and others like it, with the bundled model of its problem unless another is named.
 
@@ -58,7 +60,9 @@ def solver_for(
     return solver
 
 
-def _solver_for_problem(instance: Instance, model: str | Path | Model | None, device: str, **options: Any) -> Solver:
+def _solver_for_problem(
+    instance: Instance, model: str | Path | Model | None, device: str, **options: Unpack[SolveKeywords]
+) -> Solver:
     """A solver for the problem of an instance, which need not fit its model itself."""
     if model is None:
         found = bundled_models()
@@ -79,6 +83,9 @@ def _solver_for_problem(instance: Instance, model: str | Path | Model | None, de
 
 
 def _options(given: Mapping[str, Any]) -> SolveOptions:
+    finish = given.get("finish")
+    if finish is not None and finish not in (known := ("auto", "none", *FINISHERS)):
+        raise InputError(f"unknown finisher {finish!r}; expected {', '.join(known)}")
     try:
         return SolveOptions(**{name: value for name, value in given.items() if value is not None})
     except ValueError as error:
@@ -94,7 +101,7 @@ def solver_pool(
     model: str | Path | Model | None = None,
     device: str = "auto",
     on_error: Callable[[InputError], None] | None = None,
-    **options: Any,
+    **options: Unpack[SolveKeywords],
 ) -> SolverPool:
     """What `solve` and the command line run streams of instances with; wrong options are found out right here."""
     _options(options)
@@ -107,16 +114,38 @@ def solve(
     instances: Instance | Iterable[Instance],
     model: str | Path | Model | None = None,
     device: str = "auto",
-    **options: Any,
+    *,
+    time_limit: float | None = None,
+    total_time: float | None = None,
+    steps: int | None = None,
+    target: float | None = None,
+    first_feasible: bool | None = None,
+    chains: int | None = None,
+    block: str | None = None,
+    schedule: str | None = None,
+    cycle: int | None = None,
+    finish: str | None = None,
+    finish_share: float | None = None,
+    batch_size: int | None = None,
+    seed: int = 0,
 ) -> list[Result]:
-    """A checked Result for each instance, in order. Options: steps, time_limit, total_time, target, first_feasible,
-    chains, block, schedule, cycle, polish, batch_size, seed (see `SolveOptions`)."""
-    everyone, pool = list(_checked(instances)), solver_pool(model, device, **options)
+    """A checked Result for each instance, in the order of the input.
+
+    `time_limit` is in seconds for an instance, `total_time` for all of them, `steps` are the sampler's. `target` and
+    `first_feasible` stop early. `chains`, `block`, `schedule` and `cycle` say how to sample; what the model recommends
+    holds where they are None. `finish` names what follows the sampler: auto, none, exact, annealing, swaps, tabu or
+    descent; `finish_share` is its part of a time limit. docs/solving.md has the details.
+    """
+    everyone = list(_checked(instances))
+    pool = solver_pool(
+        model, device, time_limit=time_limit, total_time=total_time, steps=steps, target=target,
+        first_feasible=first_feasible, chains=chains, block=block, schedule=schedule, cycle=cycle, finish=finish,
+        finish_share=finish_share, batch_size=batch_size, seed=seed,
+    )  # fmt: skip
     pool.require_fit(everyone)
     events = pool.run(everyone)
     found = {event.index: event.result for event in events if isinstance(event, Finished)}
     # Those that the total time did not suffice for have no better answer than their givens.
-    seed = options.get("seed") or 0
     return [found.get(place) or Result(i, i.given_values, seed=seed) for place, i in enumerate(everyone)]
 
 
@@ -134,7 +163,7 @@ def solve_each(
     instances: Instance | Iterable[Instance],
     model: str | Path | Model | None = None,
     device: str = "auto",
-    **options: Any,
+    **options: Unpack[SolveKeywords],
 ) -> Iterator[Result]:
     """Like `solve`, for as many instances as you like: reads them as it goes and yields each Result when it is there.
 
@@ -146,10 +175,10 @@ def solve_each(
 
 
 def stream(
-    instance: Instance, model: str | Path | Model | None = None, device: str = "auto", **options: Any
+    instance: Instance, model: str | Path | Model | None = None, device: str = "auto", **options: Unpack[SolveKeywords]
 ) -> Iterator[Step]:
     """Every step of solving one instance as it happens. `step.result` is set when a better answer was found; with the
-    last step also by the local search that follows it."""
+    last step also by the finisher that follows it."""
     solver = solver_for(instance, model, device, **options)
     solver.trace = True
     step, best = None, None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -19,13 +21,13 @@ from blogdit.core.constraints import IntArray
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.core.result import Result
-from blogdit.finishers.repair import repair
-from blogdit.method.blocks import Schedule, decode
-from blogdit.method.chain import reverse_step
+from blogdit.finishers import choose
+from blogdit.method.blocks import Schedule, Selector
+from blogdit.method.chain import sample
 from blogdit.network.checkpoint import Model
 from blogdit.network.inference import fastest
 from blogdit.solver.sampler import Stepped
-from blogdit.solver.slots import Crew, Job, Shape, shape_of
+from blogdit.solver.slots import Shape, Slot, Slots, shape_of
 from blogdit.solver.solver import Solver
 
 VARIANT_WEIGHTS = WEIGHTS / "variants"
@@ -140,14 +142,14 @@ class Blogdit(System):
         weights: Mapping[str, Path],
         rho_max: float | None = None,
         rho_min: float | None = None,
-        polish: bool | None = None,
+        finish: str | None = None,
     ):
-        self.name, self.weights, self.polish = name, weights, polish
+        self.name, self.weights, self.finish = name, weights, finish
         self.variant = VARIANTS.get(name, YOURS)
         self.summary = self.variant.summary
         self.problems = tuple(weights)
         self.warm: set[Shape] = set()
-        self.searches = polish is not False and not self.variant.last_step
+        self.searches = finish != "none" and not self.variant.last_step
         self.rates = None if rho_max is None or rho_min is None else Schedule(rho_max, rho_min)
 
     def supports(self, instance: Instance) -> bool:
@@ -166,28 +168,24 @@ class Blogdit(System):
             "total_time": budget.seconds,
             "chains": budget.chains,
             "seed": seed,
-            "polish": self.polish,
+            "finish": self.finish,
             **(self.variant.options or {}),
             **options,
         }
         return solver_for(instance, model, budget.device, **{k: v for k, v in chosen.items() if v is not None})
 
     def warm_up(self, instances: Sequence[Instance], budget: Budget) -> None:
-        """The weights; on a GPU two steps for each shape, which compile the kernels that it needs, on one instance also
-        those of the search after them."""
+        """The weights; on a GPU two steps for each shape, which compile the kernels that it needs, then the finisher."""
         _model(self.weights[instances[0].problem])
         if budget.device == "cpu":
             return
         for places, share in _groups(instances, replace(budget, seconds=None, steps=2)):
             some = [instances[place] for place in places[:64]]
             if (shape := shape_of(some[0])) not in self.warm:
-                list(self._solver(some[0], share, 0, polish=False).results(some))
-                job = Job(0, some[0])
-                if job.walks and not self.variant.last_step:
-                    list(self._solver(some[0], share, 0).results(some[:1]))
-                if job.repairs and not self.variant.last_step:
-                    alike = torch.zeros(1, 1, job.shape[0], dtype=torch.long, device=budget.device)
-                    repair(some[:1], alike, job.shape[1])
+                solver = self._solver(some[0], share, 0, finish="none")
+                list(solver.results(some))
+                if self.searches and (local := choose("auto", some[0], solver.finishing.finishers)[-1]).name != "exact":
+                    list(self._solver(some[0], share, 0, finish=local.name).results(some[:1]))
                 self.warm.add(shape)
 
     def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result:
@@ -212,11 +210,11 @@ class Blogdit(System):
     def solve_runs(
         self, instances: Sequence[Instance], budget: Budget, seed: int = 0, runs: int = 1
     ) -> list[list[Result]]:
-        """One chain for each run, all at the same time; the best state of each chain, not polished."""
+        """One chain for each run, all at the same time; the best state of each chain, without a finisher."""
         found: dict[int, list[Result]] = {}
         for places, share in _groups(instances, replace(budget, chains=runs)):
             together = [instances[place] for place in places]
-            solver = self._solver(together[0], share, seed, batch_size=len(together), polish=False)
+            solver = self._solver(together[0], share, seed, batch_size=len(together), finish="none")
             found |= dict(zip(places, best_of_chains(solver, together), strict=True))
         return [found[place] for place in range(len(instances))]
 
@@ -232,27 +230,28 @@ def _groups(instances: Sequence[Instance], budget: Budget) -> Iterable[tuple[lis
 
 
 class LowestStates:
-    """The state with the lowest energy of every chain, of all crews of a solver; kept on the device."""
+    """The state with the lowest energy of every chain, of all batches of a solver; kept on the device."""
 
     def __init__(self) -> None:
-        # Of each crew its jobs (not itself: it may have to make room), energies (chains, B) and states (chains, B, N).
-        self.crews: list[tuple[list[Job], Tensor, Tensor]] = []
+        # Of each batch its slots (not its tensors: they may have to make room), energies (chains, B) and states
+        # (chains, B, N).
+        self.batches: list[tuple[list[Slot], Tensor, Tensor]] = []
 
-    def __call__(self, crew: Crew, stepped: Stepped) -> None:
-        values = crew.batch.per_instance(stepped.values)
-        if not self.crews or self.crews[-1][0] is not crew.jobs:
-            self.crews.append((crew.jobs, torch.full_like(stepped.energy, torch.inf), values.clone()))
-        _, energies, states = self.crews[-1]
+    def __call__(self, slots: Slots, stepped: Stepped) -> None:
+        values = slots.batch.per_instance(stepped.values)
+        if not self.batches or self.batches[-1][0] is not slots.members:
+            self.batches.append((slots.members, torch.full_like(stepped.energy, torch.inf), values.clone()))
+        _, energies, states = self.batches[-1]
         states.copy_(torch.where((stepped.energy < energies)[..., None], values, states))
         energies.copy_(torch.minimum(energies, stepped.energy))
 
     def of(self, index: int) -> list[IntArray]:
         """Of each chain of an instance; none, if it took no step."""
         found = [
-            (energies[:, place].cpu(), states[:, place, : job.instance.size].cpu().numpy())
-            for jobs, energies, states in self.crews
-            for place, job in enumerate(jobs)
-            if job.index == index
+            (energies[:, place].cpu(), states[:, place, : slot.instance.size].cpu().numpy())
+            for members, energies, states in self.batches
+            for place, slot in enumerate(members)
+            if slot.index == index
         ]
         lowest = torch.stack([energies for energies, _ in found]).argmin(0).tolist() if found else []
         return [found[part][1][chain] for chain, part in enumerate(lowest)]
@@ -276,7 +275,7 @@ def best_of_chains(solver: Solver, instances: Sequence[Instance]) -> list[list[R
 def last_states(solver: Solver, instances: Sequence[Instance]) -> list[Result]:
     """Where the first chain of each instance is after all steps, or when the time is over, solved before or not; the
     block schedule runs in plain cycles."""
-    together = solver._places(shape_of(instances[0]))
+    together = solver.capacity(shape_of(instances[0]))
     groups = [instances[start : start + together] for start in range(0, len(instances), together)]
     seconds = solver.options.total_time
     share = None if seconds is None else seconds / len(groups)
@@ -285,18 +284,21 @@ def last_states(solver: Solver, instances: Sequence[Instance]) -> list[Result]:
 
 def _last_states(solver: Solver, instances: Sequence[Instance], clock: Clock) -> list[Result]:
     options, model = solver.options, solver.model
-    crew = Crew.enter([Job(place, one) for place, one in enumerate(instances)], model, 1, options.seed, solver.device)
-    crew = crew.prepare(model, options.block, options.seed)
-    denoise, step = fastest(model.denoiser, crew.context), 0
-    while clock.left > 0 and (options.steps is None or step < options.steps):
-        progress = torch.full((1, len(instances), 1), step % options.cycle / max(options.cycle - 1, 1))
-        crew.redraw_codes()
-        block = crew.selector.draw(crew.logits, model.chain.schedule.rate(progress.to(solver.device)), crew.noise)
-        moved = reverse_step(denoise, crew.context, crew.batch, crew.logits, block, model.chain, crew.noise)
-        crew.logits = moved.logits
-        step += 1
-    values = crew.batch.per_instance(decode(crew.logits, crew.batch))[0].cpu().numpy()
+    members = [Slot(place, one) for place, one in enumerate(instances)]
+    slots = Slots.enter(members, model, 1, options.seed, solver.device, [-math.inf] * len(members))
+    selector, step = Selector(options.block, slots.batch), 0
+
+    def rates() -> Iterator[Tensor]:
+        for number in itertools.count() if options.steps is None else range(options.steps):
+            if clock.left <= 0:
+                return
+            progress = torch.full((1, len(instances), 1), number % options.cycle / max(options.cycle - 1, 1))
+            yield model.chain.schedule.rate(progress.to(solver.device))
+
+    denoise = fastest(model.denoiser, slots.batch)
+    for moved in sample(denoise, slots.batch, slots.logits, rates(), model.chain, selector, slots.noise):
+        slots.logits, step = moved.logits, step + 1
     return [
-        Result(one, values[place, : one.size], step, clock.spent, options.seed, model.name)
-        for place, one in enumerate(instances)
+        Result(one, values[0], step, clock.spent, options.seed, model.name)
+        for one, values in zip(instances, slots.chain_values(range(len(instances))), strict=True)
     ]

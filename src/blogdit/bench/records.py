@@ -24,6 +24,7 @@ Record = dict[str, Any]
 RECORDS, TABLE, SETTINGS, FIGURE, SHEET = "records.jsonl", "table.md", "settings.json", "figure.png", "records.csv"
 COLUMNS = (
     *("suite", "case", "system", "instance", "problem", "run", "verdict", "status", "exhausted"),
+    *("found_by", "proved_by"),
     *("objective", "raw_objective", "violated", "raw_violated", "best_known"),
     *("seconds", "steps", "seed", "call_seconds", "batch"),
     *("budget_seconds", "budget_steps", "searches", "device", "workers", "jobs", "commit", "model", "weights"),

@@ -202,7 +202,7 @@ def perform(run: Run, work: Work) -> Iterator[list[Record]]:
                     "weights": cell.system.provenance(together[0]),
                 }
                 yield [
-                    {**_result(result), **shared, "run": number, "best_known": best_known.get(result.instance.name)}
+                    {**_result(result, cell.system.searches), **shared, "run": number, "best_known": best_known.get(result.instance.name)}
                     for runs in call.results
                     for number, result in enumerate(runs)
                 ]
@@ -214,16 +214,16 @@ def _names(call: Call) -> str:
     return f"{first} and {len(others)} more" if others else first
 
 
-def _result(result: Result) -> Record:
-    found = result.record()
+def _result(result: Result, searches: bool) -> Record:
+    """What `docs/records` keeps of a result. The columns `raw_...` are what the sampler alone had, where something else
+    followed it."""
+    found, sampler = result.record(), result.sampler if searches else None
+    names = ("instance", "problem", "status", "objective", "steps", "seed", "model", "found_by", "proved_by")
     return {
-        **{
-            name: found[name]
-            for name in ("instance", "problem", "status", "objective", "raw_objective", "steps", "seed")
-        },
+        **{name: found[name] for name in names},
+        "raw_objective": sampler and sampler.objective,
         "violated": found["violations"],
-        "raw_violated": found["raw_violations"],
+        "raw_violated": sampler and (sampler.violations if result.instance.objective is None else None),
         "verdict": "valid" if result.verdict.satisfied else "invalid",
-        "exhausted": result.exhausted,
-        "model": found["model"],
+        "exhausted": result.proof == "infeasible",
     }

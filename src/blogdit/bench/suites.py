@@ -168,7 +168,7 @@ SUITES = {
             "Sudoku: puzzles solved, per cent, by number of steps",
             _steps("rrn-valid", "solved", STEPS, 2000),
             _steps("sudoku-31-42", "solved", (5, 10, 20, 40), 6),
-            (*(Entrant(name, name, {"polish": False}) for name in OWN), Entrant("gibbs", "gibbs")),
+            (*(Entrant(name, name, {"finish": "none"}) for name in OWN), Entrant("gibbs", "gibbs")),
             figure="lines",
             notes="Of the chains alone: no search follows the last step.",
             refuses=("seconds", "steps"),
@@ -200,7 +200,7 @@ SUITES = {
             runs=20,
             table="instances",
             figure="instances",
-            notes="The best cut of each single chain: of blogdit without polish, of RLSA with its descent. The model's "
+            notes="The best cut of each single chain: of blogdit without a finisher, of RLSA with its descent. The model's "
             "card chooses blocks at random: the first two columns differ by the clock only.",
         ),
         Suite(

@@ -154,9 +154,9 @@ def blogdit_path(
     states: list[tuple[Floats, IntArray]] = []
 
     def watch() -> None:
-        assert solver.crew is not None
-        batch = solver.crew.batch
-        chances = batch.allowed(solver.crew.logits).softmax(-1)
+        assert solver.slots is not None
+        batch = solver.slots.batch
+        chances = batch.allowed(solver.slots.logits).softmax(-1)
         state = batch.per_instance(chances)[0, 0, : instance.size].double().cpu().numpy()
         states.append((state, state.argmax(-1)))
         stepped(len(states))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from itertools import chain, islice, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,11 +16,13 @@ from blogdit.cli.interrupts import Interrupts
 from blogdit.cli.options import Colors, Device, Problem, Seed
 from blogdit.cli.solve_output import FEW, Tally, View, print_answer, print_header, print_json, print_row
 from blogdit.core.errors import InputError
+from blogdit.core.result import VALID
 
 if TYPE_CHECKING:
     from blogdit.cli.solve_display import Display
     from blogdit.core.instance import Instance
     from blogdit.formats.records import RecordFile
+    from blogdit.solver.options import SolveKeywords
 
 
 def solve(
@@ -35,7 +38,10 @@ def solve(
     block: Annotated[str | None, typer.Option(help="random, margin, critical, related or all.")] = None,
     schedule: Annotated[str | None, typer.Option(help="Blocks shrink over a --cycle or over the budget.")] = None,
     cycle: Annotated[int | None, typer.Option(min=1, help="Steps before a stuck chain is reheated.")] = None,
-    no_polish: Annotated[bool, typer.Option("--no-polish", help="No local search after the last step.")] = False,
+    finish: Annotated[
+        str | None, typer.Option(help="What follows the sampler: auto, none, exact, annealing, swaps, tabu, descent.")
+    ] = None,
+    finish_share: Annotated[float | None, typer.Option(help="Its part of a time limit (default 0.5).")] = None,
     model: Annotated[str | None, typer.Option(help="A bundled model or a file; else that of the problem.")] = None,
     device: Device = "auto",
     threads: Annotated[int | None, typer.Option(min=1, help="Threads on the CPU.")] = None,
@@ -50,7 +56,8 @@ def solve(
 ) -> None:
     """Solve the instances of files and folders; every answer is checked exactly.
 
-    Budgets may be combined: the first that is reached ends an instance. Exit code 0: every instance has a valid
+    The sampler comes first, then a finisher. Records of --json and --out come in the order of completion. Budgets may
+    be combined: the first that is reached ends an instance. Exit code 0: every instance has a valid
     answer; 3: at least one has none; 2: some input could not be used (the others are solved), or bad usage; 130 and
     143: stopped by Ctrl-C or SIGTERM, with what was finished written.
 
@@ -61,13 +68,15 @@ def solve(
       blogdit solve puzzles.txt --out answers.jsonl
       blogdit solve puzzles.txt --out answers.jsonl --resume     (after an interruption)
       blogdit solve graphs/ --problem mis --chains 8 --json
+      blogdit solve puzzle.txt --finish none --live              (watch the sampler alone)
+      blogdit solve graph.col --colors 3 --finish exact          (a colouring, or a proof that there is none)
     """
     if resume and out is None:
         raise InputError("--resume goes on with a file of results; expected --out FILE")
-    options: dict[str, Any] = {
+    options: SolveKeywords = {
         "time_limit": time_limit, "total_time": total_time, "steps": steps, "target": target,
         "first_feasible": first_feasible or None, "chains": chains, "block": block, "schedule": schedule,
-        "cycle": cycle, "polish": False if no_polish else None, "batch_size": batch_size, "seed": seed,
+        "cycle": cycle, "finish": finish, "finish_share": finish_share, "batch_size": batch_size, "seed": seed,
     }  # fmt: skip
     with Interrupts() as interrupts, ExitStack() as stack:
         from blogdit.api import solver_pool
@@ -75,7 +84,7 @@ def solve(
         from blogdit.formats.files import find_files, read_all
         from blogdit.formats.records import RecordFile
         from blogdit.network.runtime import set_threads
-        from blogdit.solver.options import Step
+        from blogdit.solver.events import Step
 
         set_threads(threads)
         tally = Tally()
@@ -87,6 +96,7 @@ def solve(
         display = stack.enter_context(Display(pool, tally, files, total_time, live))
         pool.trace, pool.on_step = live or trace is not None, display.tick
         pool.on_error = None if strict else _reporter(tally, display)
+        pool.on_note = partial(_note_on_stderr, display)
 
         instances = read_all(files, problem, colors, pool.on_error)
         if results is not None:
@@ -126,6 +136,11 @@ def _reporter(tally: Tally, display: Display) -> Callable[[InputError], None]:
     return report
 
 
+def _note_on_stderr(display: Display, note: str) -> None:
+    with display.paused():
+        print(f"blogdit: {note}", file=sys.stderr, flush=True)
+
+
 def _unanswered(instances: Iterable[Instance], results: RecordFile, tally: Tally) -> Iterator[Instance]:
     """Those that the file does not hold. An answer to another question under the same name is an error."""
     for instance in instances:
@@ -135,7 +150,7 @@ def _unanswered(instances: Iterable[Instance], results: RecordFile, tally: Tally
             continue
         results.check(instance)
         tally.skipped += 1
-        tally.skipped_invalid += held.status == "infeasible"
+        tally.skipped_invalid += held.status not in VALID
 
 
 def _view_of(instances: Iterator[Instance], json: bool, filed: bool) -> tuple[View, Iterator[Instance]]:

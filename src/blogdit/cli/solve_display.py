@@ -17,8 +17,9 @@ from rich.text import Text
 from blogdit import formats
 from blogdit.cli.solve_output import Tally
 from blogdit.core.errors import InputError
+from blogdit.core.result import VALID
 from blogdit.problems import families, sudoku
-from blogdit.solver.options import Step
+from blogdit.solver.events import Step
 from blogdit.solver.streams import SolverPool
 
 REDRAW = 0.1  # seconds
@@ -88,7 +89,7 @@ class Display:
     def _progress(self) -> str:
         tally, pool = self.tally, self.pool
         parts = [f"{tally.done}{'' if self.total is None else f'/{self.total - tally.skipped}'} done"]
-        parts.append(f"{tally.number('solved', 'feasible')} with an answer")
+        parts.append(f"{tally.number(*VALID)} with an answer")
         best = None if pool.working is None else pool.working.incumbent()
         parts += [] if best is None else [f"best {best:.8g}"]
         parts.append(f"{pool.steps_done / max(self.seconds, 1e-9):.0f} steps/s")

@@ -14,9 +14,10 @@ from rich.table import Table
 
 from blogdit import formats
 from blogdit.core.errors import InputError
-from blogdit.core.result import Result
+from blogdit.core.result import VALID, Result, Status
 from blogdit.problems import families
 
+STATUSES: tuple[Status, ...] = (*VALID, "unknown", "infeasible")
 FEW = 5  # instances whose answers are shown in full; of more, a line each
 ROW = "{:<28} {:<10} {:>12} {:>10} {:>7} {:>9}"
 
@@ -43,23 +44,36 @@ def print_header() -> None:
 def print_row(result: Result) -> None:
     objective = "" if result.objective is None else f"{result.objective:.8g}"
     violated, name = result.verdict.violated, result.instance.name
-    status = "impossible" if result.exhausted else result.status
-    print_line(ROW.format(name, status, objective, violated, result.steps, f"{result.seconds:.2f}"))
+    print_line(ROW.format(name, result.status, objective, violated, result.steps, f"{result.seconds:.2f}"))
 
 
 def print_answer(result: Result) -> None:
     """The verdict in words, then the answer as its family shows it."""
     facts: str = result.status
-    if result.status == "infeasible":
-        nothing = "no valid answer exists: all were tried" if result.exhausted else "no valid answer found"
-        facts = f"{nothing}, {result.verdict.in_words}; the closest:"
+    if result.status not in VALID:
+        nothing = f"proved by {result.proved_by}" if result.status == "infeasible" else "no valid answer found"
+        facts += f": {nothing}, {result.verdict.in_words}; the closest:"
     elif result.objective is not None:
         facts += f", objective {result.objective:.8g}"
-        if result.raw_objective not in (None, result.objective):
-            facts += f" ({result.raw_objective:.8g} before the search)"
+    if result.status in VALID:
+        facts += f" ({_origin(result)})"
     print_line(f"{result.instance.name}: {facts}")
     family = families().get(result.instance.problem)
     print_line(_named(result) if family is None else family.render(result.instance, result.values))
+
+
+def _origin(result: Result) -> str:
+    """Who found an answer, and what the sampler had by itself."""
+    sampler, steps = result.sampler, f"{result.steps} step{'' if result.steps == 1 else 's'}"
+    if sampler is None:
+        return f"found by {result.found_by}"
+    found = f"found by the sampler in {steps}"
+    if result.found_by != "sampler":
+        had = f"{_number(sampler.violations, 'constraint')} violated"
+        if sampler.objective is not None:
+            had = f"{sampler.objective:.8g}"
+        found = f"found by {result.found_by}; the sampler alone: {had} after {steps}"
+    return f"{found}; proved by {result.proved_by}" if result.proved_by else found
 
 
 def _named(result: Result) -> str:
@@ -123,7 +137,7 @@ class Tally:
 
     def exit_code(self, cut_short: bool) -> int:
         """3: an instance has no valid answer; 2: some input could not be used; 0: all is well."""
-        if cut_short or self.number("infeasible") or self.skipped_invalid:
+        if cut_short or self.number("unknown", "infeasible") or self.skipped_invalid:
             return 3
         return 2 if self.broken else 0
 
@@ -131,10 +145,10 @@ class Tally:
         console = Console(stderr=True, highlight=False)
         table = Table(box=None, pad_edge=False)
         table.add_column("problem")
-        for name in ("instances", "solved", "feasible", "none", "mean steps", "mean seconds"):
+        for name in ("instances", *STATUSES, "mean steps", "mean seconds"):
             table.add_column(name, justify="right")
         for problem in sorted({problem for problem, _ in self.results}):
-            counts = [self.results[problem, status] for status in ("solved", "feasible", "infeasible")]
+            counts = [self.results[problem, status] for status in STATUSES]
             number = sum(counts)
             means = f"{self.steps[problem] / number:.1f}", f"{self.seconds[problem] / number:.2f}"
             table.add_row(problem, str(number), *map(str, counts), *means)

@@ -6,14 +6,14 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, get_args, NamedTuple
 
 import numpy as np
 
 from blogdit.core.constraints import IntArray, integers
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance, Verdict
-from blogdit.core.result import Result
+from blogdit.core.result import VALID, Result, Status
 from blogdit.formats.json_text import json_objects, looks_like_json
 from blogdit.formats.sudoku_text import list_boards
 from blogdit.formats.text import Lines, create_text, open_lines
@@ -32,8 +32,11 @@ class Solution(NamedTuple):
             said = self.said.get(name)
             if said is not None and not _same(said, found):
                 return f"{name} {said}, not {found}"
-        if verdict.satisfied and self.said.get("status") == "infeasible":
-            return "infeasible, which it is not"
+        status = self.said.get("status")
+        if status is not None and status not in get_args(Status):
+            return f"status {status!r}, which is none of {', '.join(get_args(Status))}"
+        if status is not None and (status in VALID) != verdict.satisfied:
+            return f"{status}, which it is not"
         return None
 
 

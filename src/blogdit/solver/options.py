@@ -1,23 +1,39 @@
-"""What the solver is asked for and what it tells: options, and the events of its loop."""
+"""What the solver is asked for."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, TypedDict
 
-from blogdit.core.constraints import LARGEST_SEED, IntArray, whole_number
-from blogdit.core.instance import Instance
-from blogdit.core.result import Result
+from blogdit.core.constraints import LARGEST_SEED, whole_number
 from blogdit.method.blocks import SELECTORS, SelectorName
+
+
+class SolveKeywords(TypedDict, total=False):
+    """The fields of `SolveOptions` as keywords; None is the default."""
+
+    steps: int | None
+    time_limit: float | None
+    total_time: float | None
+    target: float | None
+    first_feasible: bool | None
+    chains: int | None
+    block: str | None
+    schedule: str | None
+    cycle: int | None
+    finish: str | None
+    finish_share: float | None
+    batch_size: int | None
+    seed: int | None
 
 
 @dataclass(frozen=True)
 class SolveOptions:
-    """Budgets (the first that is reached ends an instance) and how to search."""
+    """Budgets (the first that is reached ends an instance), how to sample, and what follows."""
 
-    steps: int | None = None
-    time_limit: float | None = None  # seconds for one instance, from when it enters the batch
+    steps: int | None = None  # of the sampler, for one instance
+    time_limit: float | None = None  # seconds for one instance
     total_time: float | None = None  # seconds for everything
     target: float | None = None  # stop at an objective this good
     first_feasible: bool = False  # stop at the first valid answer, also if there is an objective
@@ -25,7 +41,8 @@ class SolveOptions:
     block: SelectorName = "random"
     schedule: Literal["cycle", "budget"] = "cycle"  # the block's size falls over `cycle` steps, or over the budget
     cycle: int = 100  # a chain that has not improved for so many steps starts its block schedule again (reheat)
-    polish: bool = True
+    finish: str = "auto"  # which finisher follows the sampler: auto, none, or a name
+    finish_share: float = 0.5  # of a time limit, for the finisher (measured: docs/results.md)
     batch_size: int | None = None  # instances on the device at a time; None: what suits it
     seed: int = 0
 
@@ -42,6 +59,8 @@ class SolveOptions:
             value = getattr(self, name)
             if value is not None and not value >= 0:
                 raise ValueError(f"{name} must not be negative, got {value}")
+        if not 0 < self.finish_share < 1:
+            raise ValueError(f"finish_share must be between 0 and 1, got {self.finish_share}")
         if self.target is not None and not math.isfinite(self.target):
             raise ValueError(f"target must be finite, got {self.target}")
 
@@ -49,47 +68,7 @@ class SolveOptions:
     def unlimited(self) -> bool:
         return self.steps is None and self.time_limit is None and self.total_time is None
 
-
-@dataclass(frozen=True)
-class Step:
-    """What one reverse step did to one instance's first chain; for traces and live displays."""
-
-    index: int
-    instance: Instance
-    step: int
-    rate: float
-    block: IntArray  # variables that were resampled
-    changed: IntArray  # those whose value changed
-    values: IntArray
-    violations: int  # constraints that are violated, by the exact check
-    energy: float
-    confidence: float  # mean probability of the decoded values
-    result: Result | None  # a new best answer, checked, if this step (of any chain) found one
-
-    def record(self) -> dict[str, Any]:
-        """A JSON object for replay: all values after the first step, then those that changed."""
-        data: dict[str, Any] = {
-            "instance": self.instance.name,
-            "step": self.step,
-            "rate": round(self.rate, 6),
-            "block": self.block.tolist(),
-            "changed": self.changed.tolist(),
-            "to": self.values[self.changed].tolist(),
-            "violations": self.violations,
-            "energy": self.energy,
-            "confidence": round(self.confidence, 6),
-        }
-        if self.step == 1:
-            data["values"] = self.values.tolist()
-        if self.result is not None:
-            data["best"] = {"status": self.result.status, "objective": self.result.objective}
-        return data
-
-
-@dataclass(frozen=True)
-class Finished:
-    """An instance that is done; or, if not `complete`, what it has when the solver is told to stop."""
-
-    index: int
-    result: Result
-    complete: bool = True
+    @property
+    def divides_total_time(self) -> bool:
+        """Whether a total time has to be divided among the instances, since nothing else ends them."""
+        return self.total_time is not None and self.time_limit is None and self.steps is None

@@ -7,11 +7,10 @@ instance alone, so its numbers do not depend on its company.
 from __future__ import annotations
 
 import math
-import time
+import sys
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 import torch
@@ -19,24 +18,17 @@ from torch import Tensor
 
 from blogdit.core.constraints import IntArray, Scopes
 from blogdit.core.instance import Instance
-from blogdit.finishers.backtracking import Backtracking, can_backtrack
-from blogdit.finishers.improvement import can_improve
-from blogdit.finishers.mending import can_mend
-from blogdit.finishers.repair import can_repair
-from blogdit.finishers.walk import can_walk
+from blogdit.core.result import Proof
 from blogdit.method.batch import Batch, collate, padded_size, same_structure
-from blogdit.method.blocks import Selector, SelectorName, decode
+from blogdit.method.blocks import decode
 from blogdit.method.chain import prior
 from blogdit.method.noise import StreamNoise
-from blogdit.method.relations import count_pairs
 from blogdit.network.checkpoint import Model
-from blogdit.network.config import Context
-from blogdit.network.denoiser import CodeBank
+from blogdit.network.kernels.noise import stream_noise
+from blogdit.solver.budget import Budget
+from blogdit.solver.options import SolveOptions
 
 TOLERANCE = 1e-6  # energies closer than this are equal: sums of real weights depend on the order of addition
-TOKEN = 6  # pairs that take a step as long as a variable does
-CODE_SETS = 61  # a step draws three times from the noise, so its count modulo a prime runs through all sets
-
 
 # Padded variables, values, whether every variable has all of them, and whether pairs have weights that differ: what
 # decides which kernels run.
@@ -44,76 +36,32 @@ Shape = tuple[int, int, bool, bool]
 
 
 @dataclass
-class Job:
+class Slot:
     """An instance on its way through the solver."""
 
     index: int
     instance: Instance
-    entered: float = math.inf  # when its time began
-    limit: float = math.inf  # seconds that it has from then on
-    steps: int = 0  # taken by its batch since
-    tried: float = 0.0  # seconds after it had entered, when a search last tried to solve it before its last step
-    looked_at: bool = False  # by a tree search, before the first step
-    exhausted: bool = False  # a tree search has tried everything: there is no answer, or no better one
-    tree: Backtracking | None = None  # a search that goes on at the next try
-    filled: IntArray | None = None  # where a repair may begin
-    improved: IntArray | None = None  # the best that blocks solved anew have given
-    told: IntArray | None = None  # the last answer that somebody who looks at every step has heard of
-    answered: bool = False  # it has its result, and keeps its place until others come
+    budget: Budget = field(default_factory=Budget)
+    steps: int = 0  # taken by its batch since it entered
+    found: IntArray | None = None  # the best that finishers have found
+    found_by: str = ""
+    proof: Proof | None = None
+    proved_by: str | None = None
+    told: IntArray | None = None  # the last answer that a listener to every step has heard of
+    answered: bool = False  # it has its result, and keeps its slot until others come
     shape: Shape = field(init=False)
 
     def __post_init__(self) -> None:
         self.shape = shape_of(self.instance)
 
-    @cached_property
-    def walks(self) -> bool:
-        """Whether a walk can follow its last step."""
-        return can_walk(self.instance, self.shape[0])
 
-    @cached_property
-    def terms(self) -> int:
-        """Pairs of variables, and variables, times values: what the time of a step grows with."""
-        return (count_pairs(self.instance) + TOKEN * self.instance.size) * self.shape[1]
-
-    @cached_property
-    def repairs(self) -> bool:
-        """Whether violated pairs can be repaired after its last step."""
-        return can_repair(self.instance)
-
-    @cached_property
-    def backtracks(self) -> bool:
-        """Whether a tree search for pairs may come before the repair."""
-        return self.repairs and can_backtrack(self.instance)
-
-    @cached_property
-    def completes(self) -> bool:
-        """Whether a tree search, or mending, can follow its last step."""
-        return can_mend(self.instance)
-
-    @cached_property
-    def improves(self) -> bool:
-        """Whether blocks can be solved anew after its last step."""
-        return can_improve(self.instance)
-
-    @property
-    def has_tree(self) -> bool:
-        """Whether a tree search may solve it."""
-        return self.backtracks or self.completes
-
-    @property
-    def all_or_nothing(self) -> bool:
-        """Whether a search either solves it or not."""
-        return self.repairs or self.completes
-
-    @property
-    def may_end_early(self) -> bool:
-        """Whether a search may find that it is done: then it is tried before the last step."""
-        return self.all_or_nothing or self.improves
-
-    @property
-    def searches(self) -> bool:
-        """Whether a search can follow its last step."""
-        return self.walks or self.may_end_early
+def goal_of(instance: Instance, options: SolveOptions) -> float:
+    """The objective, in minimisation form, with which an instance may leave; -inf if none is good enough."""
+    if instance.objective is None or (options.target is None and not options.first_feasible):
+        return -math.inf
+    if options.target is None or options.first_feasible:
+        return sys.float_info.max
+    return (1.0 if instance.objective.sense == "minimize" else -1.0) * options.target + TOLERANCE
 
 
 def instance_key(instance: Instance, seed: int) -> int:
@@ -148,10 +96,10 @@ def _weighted(instance: Instance) -> bool:
 
 
 @dataclass
-class Crew:
+class Slots:
     """Tensors lead with (chains, B) or, what belongs to an instance and not to a chain, with (B,)."""
 
-    jobs: list[Job]
+    members: list[Slot]
     batch: Batch
     noise: StreamNoise
     logits: Tensor  # (R, M, K)
@@ -164,47 +112,37 @@ class Crew:
     best_valid: Tensor  # (B, N)
     goal: Tensor  # (B,) an objective that is good enough, minimisation form; -inf if none is
     steps: Tensor  # (B,) taken until the goal was reached, or so far
-    codes: CodeBank = field(init=False)
-    context: Context = field(init=False)
-    selector: Selector = field(init=False)
 
     OF_CHAINS = ("since_reheat", "since_gain", "chain_best")
     OF_INSTANCES = ("best_energy", "best_values", "best_objective", "best_valid", "goal", "steps")
 
     @classmethod
+    @torch.no_grad()
     def enter(
-        cls, jobs: list[Job], model: Model, chains: int, seed: int, device: torch.device, goals: Sequence[float] = ()
-    ) -> Crew:
+        cls, members: list[Slot], model: Model, chains: int, seed: int, device: torch.device, goals: Sequence[float]
+    ) -> Slots:
         """Fresh chains for instances of one shape; `goals` are objectives to stop at, in minimisation form."""
-        now = time.monotonic()
-        for job in jobs:
-            job.entered, job.steps, job.answered = (
-                min(job.entered, now),
-                0,
-                False,
-            )  # who starts again keeps the time that is left
-        batch = collate([job.instance for job in jobs], chains, *jobs[0].shape[:2]).to(device)
-        noise = StreamNoise(torch.tensor([instance_key(job.instance, seed) for job in jobs], device=device))
+        for slot in members:  # a slot that starts again keeps the seconds that it has spent
+            slot.steps, slot.answered = 0, False
+        instances = [slot.instance for slot in members]
+        batch = collate(instances, chains, *members[0].shape[:2]).to(device)
+        noise = stream_noise(torch.tensor([instance_key(one, seed) for one in instances], device=device))
         logits = prior(batch, model.chain, noise)
-        zeros = torch.zeros(chains, len(jobs), dtype=torch.long, device=device)
-        worst = torch.full((len(jobs),), math.inf, dtype=torch.float64, device=device)
+        zeros = torch.zeros(chains, len(members), dtype=torch.long, device=device)
+        worst = torch.full((len(members),), math.inf, dtype=torch.float64, device=device)
         values = batch.per_instance(decode(logits, batch))[0]
         chain_worst = worst.expand(chains, -1).clone()
-        goal = torch.tensor(goals, dtype=torch.float64, device=device) if goals else -worst
+        goal = torch.tensor(goals, dtype=torch.float64, device=device)
         best = (worst, values, worst.clone(), values.clone())
-        return cls(jobs, batch, noise, logits, zeros, zeros.clone(), chain_worst, *best, goal, zeros[0].clone())
+        return cls(members, batch, noise, logits, zeros, zeros.clone(), chain_worst, *best, goal, zeros[0].clone())
 
-    def prepare(self, model: Model, block: SelectorName, seed: int) -> Crew:
-        """Compute what depends on who is in the batch."""
-        generator, values = torch.Generator().manual_seed(seed), self.batch.values
-        self.codes = CodeBank(model.denoiser.config, CODE_SETS, values, generator, self.batch.device)
-        self.context = model.denoiser.context(self.batch)
-        self.selector = Selector(block, self.batch)
-        return self
+    @property
+    def open(self) -> list[Slot]:
+        return [slot for slot in self.members if not slot.answered]
 
     @property
     def reached(self) -> Tensor:
-        """Which instances have an answer that is good enough, (B,)."""
+        """Which instances have an answer of the sampler that is good enough, (B,)."""
         has_objective = self.batch.structure.has_objective.expand(self.batch.size)
         return torch.where(has_objective, self.best_objective <= self.goal, self.best_energy <= TOLERANCE)
 
@@ -217,32 +155,33 @@ class Crew:
         for name, tensor in zip(self.OF_CHAINS + self.OF_INSTANCES, rest, strict=True):
             setattr(self, name, tensor)
 
-    def redraw_codes(self) -> None:
-        """Another set of codes for each instance, by its own count."""
-        self.context = self.codes.give(self.context, self.noise.draws, self.batch)
-
-    def join(self, new: Crew) -> Crew:
-        """Two crews of one shape as one."""
-        jobs, old = self.jobs + new.jobs, self
-        if old.batch.shared and new.batch.shared and same_structure([old.jobs[0].instance, new.jobs[0].instance]):
+    def join(self, new: Slots) -> Slots:
+        """The slots of two batches of one shape as one."""
+        members, old = self.members + new.members, self
+        if old.batch.shared and new.batch.shared and same_structure([old.members[0].instance, new.members[0].instance]):
             is_given = torch.cat([old.batch.is_given, new.batch.is_given])
             given_values = torch.cat([old.batch.given_values, new.batch.given_values])
             batch = replace(old.batch, is_given=is_given, given_values=given_values)
         else:
-            batch = collate([job.instance for job in jobs], old.batch.chains, *jobs[0].shape[:2]).to(old.batch.device)
-        logits = torch.cat([crew.batch.per_instance(crew.logits) for crew in (old, new)], 1)
-        keys = torch.cat([old.noise.keys, new.noise.keys])
-        noise = StreamNoise(keys, torch.cat([old.noise.draws, new.noise.draws]))
+            instances = [slot.instance for slot in members]
+            batch = collate(instances, old.batch.chains, *members[0].shape[:2]).to(old.batch.device)
+        logits = torch.cat([slots.batch.per_instance(slots.logits) for slots in (old, new)], 1)
+        noise = stream_noise(torch.cat([old.noise.keys, new.noise.keys]), torch.cat([old.noise.draws, new.noise.draws]))
         of_chains = (torch.cat([getattr(old, name), getattr(new, name)], 1) for name in self.OF_CHAINS)
         of_instances = (torch.cat([getattr(old, name), getattr(new, name)]) for name in self.OF_INSTANCES)
-        return Crew(jobs, batch, noise, batch.lay(logits), *of_chains, *of_instances)
+        return Slots(members, batch, noise, batch.lay(logits), *of_chains, *of_instances)
 
-    def keep(self, places: Sequence[int]) -> Crew:
-        """The crew of the instances at `places`."""
+    def keep(self, places: Sequence[int]) -> Slots:
+        """The slots at `places`."""
         index = torch.tensor(places, device=self.batch.device)
         batch = self.batch.take(index)
         logits = batch.lay(self.batch.per_instance(self.logits)[:, index])
         of_chains = (getattr(self, name)[:, index] for name in self.OF_CHAINS)
         of_instances = (getattr(self, name)[index] for name in self.OF_INSTANCES)
-        jobs = [self.jobs[place] for place in places]
-        return Crew(jobs, batch, self.noise.take(index), logits, *of_chains, *of_instances)
+        members = [self.members[place] for place in places]
+        return Slots(members, batch, self.noise.take(index), logits, *of_chains, *of_instances)
+
+    def chain_values(self, places: Sequence[int]) -> list[IntArray]:
+        """Where the chains of instances are, (chains, n) each."""
+        values = self.batch.per_instance(decode(self.logits, self.batch))[:, list(places)].cpu().numpy()
+        return [values[:, i, : self.members[place].instance.size] for i, place in enumerate(places)]

@@ -6,6 +6,7 @@ Nothing here holds more than a bounded number of instances, so a stream may be l
 from __future__ import annotations
 
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -13,7 +14,7 @@ from functools import partial
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.formats.text import OnError
-from blogdit.solver.options import Finished, Step
+from blogdit.solver.events import Finished, Step
 from blogdit.solver.solver import Solver
 
 READ_AHEAD = 1024  # instances that may wait for the solver of another problem
@@ -68,6 +69,7 @@ class SolverPool:
         self.make, self.on_error = make, on_error
         self.trace = False
         self.on_step: Callable[[], None] | None = None
+        self.on_note: Callable[[str], None] = warnings.warn  # what a user should know
         self.solvers: dict[str, Solver | None] = {}
         self.working: Solver | None = None
         self.stopping = False
@@ -94,6 +96,7 @@ class SolverPool:
                 continue
             self.working = solver
             solver.trace, solver.on_step, solver.stopping = self.trace, self.on_step, self.stopping
+            solver.on_note = self.on_note
             solver.elsewhere = partial(self._elsewhere, queues, head.problem)
             yield from solver.run(self._fitting(solver, queues.of(head.problem)), started)
             self.cut_short = solver.cut_short or (solver.out_of_time() and queues.first() is not None)

@@ -39,7 +39,7 @@ class System(ABC):
     counts: Literal["steps", "own steps", "seconds"] = "seconds"
     batched: bool = False  # `solve_many` works on all instances at the same time
     threaded: bool = False  # `solve` uses as many threads as the budget has workers
-    searches: bool = False  # its results say what it had before a search at the end (`raw_objective`, `raw_violations`)
+    searches: bool = False  # a finisher follows it: its results say what the sampler alone had
     packages: tuple[str, ...] = ()  # that it imports besides the core dependencies
 
     def supports(self, instance: Instance) -> bool:

@@ -1,0 +1,70 @@
+"""What an instance may spend, and on what.
+
+Seconds are spent in turns. In every turn the sampler comes first and a finisher follows. Each turn is twice as long as
+the one before: an easy instance does not wait for long, and a hard one spends most of its time in the last turn.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+# Turns of 1/15, 2/15, 4/15 and 8/15 of a time limit: with half of each for the finisher, it is first asked after 1/30
+# of the limit, which is 0.3 s of the default 10 s.
+TURNS = 4
+FIRST_TURN = 1.0  # seconds, where nothing limits the time
+
+
+@dataclass
+class Budget:
+    """The seconds of one instance. They are its own: see `Solver.charge`."""
+
+    limit: float = math.inf
+    finish_share: float = 0.0  # of every turn, for the finisher
+    sampled: float = 0.0  # seconds that the sampler has taken
+    finished: float = 0.0  # seconds that finishers have taken
+    turn: int = 0
+
+    @property
+    def spent(self) -> float:
+        return self.sampled + self.finished
+
+    @property
+    def over(self) -> bool:
+        return self.spent >= self.limit
+
+    @property
+    def samples(self) -> bool:
+        """Whether the sampler has any seconds."""
+        return self.finish_share < 1 and self.limit > 0
+
+    @property
+    def turn_end(self) -> float:
+        """The seconds after which this turn is over."""
+        first = FIRST_TURN if math.isinf(self.limit) else self.limit / (2**TURNS - 1)
+        return min(first * (2 ** (self.turn + 1) - 1), self.limit)
+
+    @property
+    def sampling_left(self) -> float:
+        """Seconds that the sampler still has in this turn."""
+        return (1 - self.finish_share) * self.turn_end - self.sampled
+
+    @property
+    def finishing_left(self) -> float:
+        """Seconds that a finisher has in this turn, with what earlier ones did not use."""
+        return self.turn_end - self.spent
+
+    @property
+    def progress(self) -> float:
+        """The share of the sampler's seconds that is used up, 0 to 1."""
+        available = (1 - self.finish_share) * self.limit
+        return 0.0 if math.isinf(available) else min(self.sampled / available, 1.0) if available > 0 else 1.0
+
+    def is_due(self) -> bool:
+        """Whether the finisher's turn has come. A turn that a slow step has used up altogether is skipped."""
+        while self.finishing_left <= 0 and self.turn_end < self.limit:
+            self.turn += 1
+        return self.sampling_left <= 0
+
+    def next_turn(self) -> None:
+        self.turn += 1
