@@ -72,18 +72,44 @@ def counting(monkeypatch):
     return one
 
 
+class Recorder:
+    """A finisher that finds nothing, takes all of its time and remembers what it was asked."""
+
+    name = "recorder"
+
+    def __init__(self, clock=None, seconds=None, answer=None):
+        self.clock, self.seconds, self.answer, self.calls = clock, seconds, answer, []
+
+    def supports(self, instance):
+        return True
+
+    def finish(self, tasks, deadline, seed):
+        from blogdit.finishers.base import Finish
+
+        self.calls.append((tasks, deadline, deadline.left if not deadline.unlimited else None))
+        if self.clock is not None:
+            self.clock.now += self.seconds or (0.0 if deadline.unlimited else deadline.left)
+        return [self.answer(task) if self.answer else Finish(None) for task in tasks]
+
+
 @pytest.fixture
-def no_tree(monkeypatch):
-    """Problems of pairs have the repair alone: small ones would be decided before it."""
-    from blogdit.solver import slots as crew
+def recorder():
+    """Makes finishers, and gives them to a solver: `recorder(solver, seconds=..., answer=...)`."""
 
-    monkeypatch.setattr(crew, "can_backtrack", lambda instance: False)
+    def attach(solver, clock=None, **settings):
+        one = Recorder(clock, **settings)
+        solver.finishing.finishers = {one.name: one}
+        solver.finishing.of = lambda instance: (one,)
+        return one
+
+    return attach
 
 
 @pytest.fixture
-def clock(monkeypatch, no_tree):
-    """Time that passes only while a network works or a walk moves: `tick` seconds a step."""
-    from blogdit.finishers.walk import Walk
+def clock(monkeypatch):
+    """Time that passes only while a network works: `tick` seconds a step."""
+    from blogdit.network.inference import fastest
+    from blogdit.solver import solver as module
     from blogdit.solver.options import SolveOptions
     from blogdit.solver.solver import Solver
     from helpers import random_model
@@ -92,23 +118,19 @@ def clock(monkeypatch, no_tree):
         now, tick = 100.0, 0.1
 
         def solver(self, **options):
-            solver = Solver(random_model(), SolveOptions(**options))
-            denoise = solver.model.denoiser
+            return Solver(random_model(), SolveOptions(**options))
 
-            def slow(*arguments):
+        def slow(self, denoiser, batch):
+            denoise = fastest(denoiser, batch)
+
+            def call(*arguments):
                 self.now += self.tick
                 return denoise(*arguments)
 
-            solver.denoise = slow
-            return solver
+            return call
 
-    clock, moves = Clock(), Walk._take
-
-    def slow_moves(*arguments):
-        clock.now += clock.tick
-        moves(*arguments)
-
-    monkeypatch.setattr(Walk, "_take", slow_moves)
+    clock = Clock()
+    monkeypatch.setattr(module, "fastest", clock.slow)
     monkeypatch.setattr(time, "monotonic", lambda: clock.now)
     return clock
 

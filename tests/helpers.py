@@ -164,7 +164,7 @@ def answers(model, instances, order=None, **options):
     found = Solver(model, SolveOptions(**options)).results(instances[place] for place in order)
     results = {order[index]: result for index, result in found}
     return [
-        (r.values.tolist(), r.steps, r.status, r.objective, r.raw_objective) for _, r in sorted(results.items())
+        (r.values.tolist(), r.steps, r.status, r.objective, r.sampler) for _, r in sorted(results.items())
     ]  # fmt: skip
 
 

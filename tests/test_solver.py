@@ -14,10 +14,12 @@ import blogdit
 from blogdit.core.constraints import NotEqual
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance, Objective
+from blogdit.core.result import VALID, Sampled
 from blogdit.method.blocks import SELECTORS
 from blogdit.problems import coloring, generate, maxcut, mis
 from blogdit.solver.options import SolveOptions
-from blogdit.solver.slots import Crew
+from blogdit.solver import solver as module
+from blogdit.solver.slots import Slots
 from blogdit.solver.solver import Solver
 from helpers import TRIANGLE, answers, assignments, random_model, zoo
 
@@ -28,53 +30,45 @@ def test_steps_are_counted_exactly():
     assert [steps for _, steps, *_ in answers(random_model(), [TRIANGLE] * 3, steps=7)] == [7, 7, 7]
 
 
-@pytest.mark.parametrize(
-    ("problem", "polish", "steps"),
-    [("coloring", False, 3), ("coloring", True, 1), ("maxcut", False, 3), ("maxcut", True, 2)],
-)
-def test_the_deadline_is_missed_by_one_step_at_most(clock, problem, polish, steps):
-    """A step takes 0.1 s, as a stretch of moves does. Where a local search follows, it gets the last half of the time;
-    a repair is tried before that."""
-    instance = TRIANGLE if problem == "coloring" else generate("maxcut", 1, seed=0)[0]
-    ((_, result),) = clock.solver(time_limit=0.25, polish=polish).results([instance])
-    assert result.steps == steps
+def test_the_deadline_is_missed_by_one_step_at_most(clock):
+    """A step takes 0.1 s."""
+    ((_, result),) = clock.solver(time_limit=0.25, finish="none").results([TRIANGLE])
+    assert result.steps == 3
     assert result.seconds == pytest.approx(0.3)
     assert clock.now == pytest.approx(100.3)
 
 
 @pytest.mark.parametrize(("limit", "steps"), [(0, 0), (0.01, 1)])
-def test_tiny_time_limits_give_an_answer(clock, limit, steps):
-    """Nothing is searched in no time, but the answer is a checked one all the same, polished where that applies."""
+def test_tiny_time_limits_give_a_checked_answer(clock, limit, steps):
     cut = generate("maxcut", 1, seed=0)[0]
-    results = [result for _, result in clock.solver(time_limit=limit).results([TRIANGLE, cut])]
+    results = [result for _, result in clock.solver(time_limit=limit, finish="none").results([TRIANGLE, cut])]
     assert {result.instance.problem: result.steps for result in results} == {"coloring": steps, "maxcut": steps}
-    assert {result.status for result in results} == {"infeasible", "feasible"}
+    assert {result.status for result in results} == {"unknown", "feasible"}
 
 
-def test_an_instance_has_its_time_from_when_it_enters(clock):
-    results = clock.solver(time_limit=0.25, batch_size=2).results([TRIANGLE] * 6)
-    assert [(result.steps, round(result.seconds, 3)) for _, result in results] == [(1, 0.3)] * 6
-    assert clock.now == pytest.approx(100.9)
+def test_on_a_cpu_the_instances_of_a_batch_share_the_clock(clock):
+    """Six instances of 0.25 s have 1.5 s together, in batches of any size; none pays for another."""
+    for size in (1, 2, 6):
+        clock.now = 100.0
+        results = clock.solver(time_limit=0.25, batch_size=size, finish="none").results([TRIANGLE] * 6)
+        seconds = [result.seconds for _, result in results]
+        assert seconds == pytest.approx([0.25] * 6, abs=0.1)
+        assert clock.now - 100 == pytest.approx(sum(seconds)) == pytest.approx(1.5, abs=0.31)
 
 
-def test_the_polish_counts_as_time(clock, monkeypatch):
-    from blogdit.solver import ending as module
-
-    def slow_polish(instance, values, deadline, exchanges=True):
-        clock.now += 7
-        return values
-
-    monkeypatch.setattr(module, "polish", slow_polish)
-    ((_, result),) = clock.solver(steps=1).results(generate("maxcut", 1, seed=0))
-    assert result.seconds >= 7
+def test_on_a_gpu_every_instance_pays_the_seconds_of_the_clock(clock):
+    solver = clock.solver(time_limit=0.25, finish="none", batch_size=6)
+    solver.own_seconds = lambda elapsed, members: elapsed  # as on a GPU
+    assert [result.seconds for _, result in solver.results([TRIANGLE] * 6)] == pytest.approx([0.3] * 6)
+    assert clock.now == pytest.approx(100.3)
 
 
 def test_total_time_ends_everything(clock):
     """Those in work get the best they have; those that wait are not heard of; the caller can tell."""
-    solver = clock.solver(total_time=0.25, batch_size=2)
+    solver = clock.solver(total_time=0.25, time_limit=9.0, batch_size=2, finish="none")
     found = dict(solver.results([TRIANGLE] * 100))
     assert clock.now == pytest.approx(100.3)
-    assert sorted(found) == [0, 1, 2, 3, 4, 5]  # three batches of a step each
+    assert sorted(found) == [0, 1]
     assert solver.cut_short
     assert list(clock.solver(total_time=0).results([TRIANGLE])) == []
 
@@ -87,13 +81,13 @@ def test_total_time_that_suffices_cuts_nothing_short():
 
 def test_a_target_stops():
     cut = maxcut.build((4, [[0, 1], [1, 2], [2, 3], [3, 0]]))
-    ((_, reached),) = Solver(random_model(), SolveOptions(target=2, steps=500, polish=False)).results([cut])
+    ((_, reached),) = Solver(random_model(), SolveOptions(target=2, steps=500, finish="none")).results([cut])
     assert reached.objective >= 2
     assert reached.steps < 500
-    ((_, missed),) = Solver(random_model(), SolveOptions(target=5, steps=50, polish=False)).results([cut])
+    ((_, missed),) = Solver(random_model(), SolveOptions(target=5, steps=50, finish="none")).results([cut])
     assert missed.steps == 50
     least = Instance([2, 2], objective=Objective("minimize", unary=[[0, 1]], unary_weights=[3.0]))
-    ((_, result),) = Solver(random_model(), SolveOptions(target=0, steps=500, polish=False)).results([least])
+    ((_, result),) = Solver(random_model(), SolveOptions(target=0, steps=500, finish="none")).results([least])
     assert result.objective == 0
     assert result.steps < 500
 
@@ -116,7 +110,7 @@ def test_first_feasible_stops():
 )
 def test_the_first_budget_that_is_reached_stops(clock, options, steps):
     cut = generate("maxcut", 1, seed=0)[0]
-    ((_, result),) = clock.solver(**options, polish=False).results([cut])
+    ((_, result),) = clock.solver(**options, finish="none").results([cut])
     assert result.steps == steps
 
 
@@ -124,11 +118,11 @@ def test_answers_are_handed_over_when_the_total_time_ends_at_any_moment(clock, m
     """Also if the clock passes the deadline between two looks at it: while the device works, or while a caller does."""
     cuts = generate("maxcut", 3, seed=0, vertices=12)
     for late in ("reached", "caller"):
-        solver = clock.solver(total_time=0.25, polish=False)
+        solver = clock.solver(total_time=0.25, finish="none")
         if late == "reached":
-            whole = Crew.reached.fget
-            delayed = property(lambda crew, whole=whole: (setattr(clock, "now", clock.now + 0.1), whole(crew))[1])
-            monkeypatch.setattr(Crew, "reached", delayed)
+            whole = Slots.reached.fget
+            delayed = property(lambda slots, whole=whole: (setattr(clock, "now", clock.now + 0.1), whole(slots))[1])
+            monkeypatch.setattr(Slots, "reached", delayed)
         found = []
         for index, result in solver.results(cuts):
             found.append(index)
@@ -144,7 +138,7 @@ def test_small_weights_do_not_make_conflicts_valid():
     """What counts as valid follows the penalty, which follows the weights."""
     graph = (30, [[i, j] for i in range(30) for j in range(i)])
     results = [
-        blogdit.solve(mis.build(graph, np.full(30, weight)), model="mis", device="cpu", steps=5, polish=False)[0]
+        blogdit.solve(mis.build(graph, np.full(30, weight)), model="mis", device="cpu", steps=5, finish="none")[0]
         for weight in (1.0, 0.01)
     ]
     assert [result.verdict.satisfied for result in results] == [True, True]
@@ -157,7 +151,7 @@ def test_small_weights_do_not_make_conflicts_valid():
 def test_the_solved_leave_at_once_and_others_take_their_places(sudoku4, puzzles):
     solver = Solver(sudoku4, SolveOptions(steps=200, batch_size=8))
     inside = []
-    solver.on_step = lambda: inside.append({job.index for job in solver.crew.jobs})
+    solver.on_step = lambda: inside.append({slot.index for slot in solver.slots.members})
     results = dict(solver.results(puzzles))
     assert len(results) == len(puzzles)
     assert all(len(indices) <= 8 for indices in inside)
@@ -185,30 +179,34 @@ def test_reading_ahead_is_bounded(sudoku4, puzzles):
 
 def test_the_batch_suits_the_device_where_no_size_is_given():
     few, many = (Solver(random_model(), SolveOptions(chains=chains, steps=1)) for chains in (1, 4))
-    assert few._places((64, 4)) == 4 * many._places((64, 4)) == 64
-    assert few._places((100_000, 2)) == 1
+    assert few.capacity((64, 4)) == 4 * many.capacity((64, 4)) == 64
+    assert few.capacity((100_000, 2)) == 1
 
 
-def out_of_memory_above(most: int, solver: Solver, calls: list[int]):
-    """A denoiser for a device on which no more than `most` instances fit."""
-    denoise = solver.model.denoiser
+def out_of_memory_above(monkeypatch, most: int) -> list[int]:
+    """A device on which no more than `most` instances fit; returns how many every step was tried with."""
+    fastest, calls = module.fastest, []
 
-    def call(logits, block, context):
-        calls.append(len(solver.crew.jobs) if solver.crew else 0)
-        if calls[-1] > most:
-            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
-        return denoise(logits, block, context)
+    def limited(denoiser, batch):
+        denoise = fastest(denoiser, batch)
 
-    return call
+        def call(logits, block):
+            calls.append(batch.size)
+            if batch.size > most:
+                raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+            return denoise(logits, block)
+
+        return call
+
+    monkeypatch.setattr(module, "fastest", limited)
+    return calls
 
 
-def test_out_of_memory_halves_the_batch(sudoku4, puzzles):
+def test_out_of_memory_halves_the_batch(sudoku4, puzzles, monkeypatch):
     """Everybody gets the answer they would have got, and batches stay small from then on."""
     expected = answers(sudoku4, puzzles[:40], steps=60)
-    solver, calls = Solver(sudoku4, SolveOptions(steps=60, batch_size=32)), []
-    solver.denoise = out_of_memory_above(9, solver, calls)
-    found = sorted(solver.results(puzzles[:40]))
-    assert [(r.values.tolist(), r.steps, r.status, r.objective, r.raw_objective) for _, r in found] == expected
+    calls = out_of_memory_above(monkeypatch, 9)
+    assert answers(sudoku4, puzzles[:40], steps=60, batch_size=32) == expected
     assert calls[:3] == [32, 16, 8]
     assert max(calls[2:]) == 8
 
@@ -217,20 +215,20 @@ def test_out_of_memory_while_instances_enter(monkeypatch):
     expected = answers(random_model(), [TRIANGLE] * 6, steps=3)
     solver, tried, enter = Solver(random_model(), SolveOptions(steps=3, batch_size=4)), [], Solver._enter
 
-    def failing(self, jobs):
-        tried.append(len(jobs))
-        if len(jobs) > 2:
+    def failing(self, members, chains=None):
+        tried.append(len(members))
+        if len(members) > 2:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")
-        return enter(self, jobs)
+        return enter(self, members, chains)
 
     monkeypatch.setattr(Solver, "_enter", failing)
     assert [result.steps for _, result in sorted(solver.results([TRIANGLE] * 6))] == [3] * len(expected)
     assert tried[:2] == [4, 2]
 
 
-def test_an_instance_that_does_not_fit_alone_is_an_error():
+def test_an_instance_that_does_not_fit_alone_is_an_error(monkeypatch):
     solver = Solver(random_model(), SolveOptions(steps=3, batch_size=4))
-    solver.denoise = out_of_memory_above(0, solver, [])
+    out_of_memory_above(monkeypatch, 0)
     with pytest.raises(InputError, match="one instance does not fit the device's memory"):
         list(solver.results([TRIANGLE] * 3))
 
@@ -239,14 +237,14 @@ def test_an_instance_that_does_not_fit_alone_is_an_error():
 
 ODD = {
     "no variables": (Instance([]), "solved"),
-    "no variables, objective": (Instance([], objective=Objective("maximize")), "feasible"),
+    "no variables, objective": (Instance([], objective=Objective("maximize")), "optimal"),
     "all given": (Instance([3, 3], (NotEqual([[0, 1]]),), givens={0: 1, 1: 2}), "solved"),
     "all given, wrong": (Instance([3, 3], (NotEqual([[0, 1]]),), givens={0: 1, 1: 1}), "infeasible"),
     "one value each": (Instance([1, 1, 1]), "solved"),
     "one value each, wrong": (Instance([1, 1], (NotEqual([[0, 1]]),)), "infeasible"),
     "no constraints": (Instance([4, 2, 3]), "solved"),
     "a single vertex": (coloring.build((1, []), 3), "solved"),
-    "a cut without edges": (maxcut.build((5, [])), "feasible"),
+    "a cut without edges": (maxcut.build((5, [])), "optimal"),
 }
 
 
@@ -266,7 +264,8 @@ def test_all_kinds_together_on_the_device_of_this_machine():
     found = sorted(Solver(random_model(), SolveOptions(steps=40, chains=4), device).results(everybody))
     for instance, (_, result) in zip(everybody, found, strict=True):
         checks = [check for check in map(instance.verify, assignments(instance)) if check.satisfied]
-        assert (result.status in ("solved", "feasible")) == bool(checks)
+        assert (result.status in VALID) == bool(checks)
+        assert checks or result.status == "infeasible"
         if checks and instance.objective is not None:
             best = max if instance.objective.sense == "maximize" else min
             assert result.objective == best(check.objective for check in checks)
@@ -280,24 +279,26 @@ def test_a_valid_answer_is_kept_also_when_a_lower_energy_is_not_valid():
     pair = Instance(
         [2, 2], (NotEqual([[0, 1]]),), Objective("maximize", unary=[[0, 1], [1, 1]], unary_weights=[9.0, 9.0])
     )
-    ((_, result),) = Solver(random_model(), SolveOptions(steps=60, polish=False)).results([pair])
+    ((_, result),) = Solver(random_model(), SolveOptions(steps=60, finish="none")).results([pair])
     assert (result.status, result.objective) == ("feasible", 9.0)
 
 
-def test_polish_is_shown_apart():
+def test_what_the_sampler_had_is_shown_apart():
     cut = generate("maxcut", 1, seed=3, vertices=60)[0]
-    raw, polished = (
-        next(Solver(random_model(), SolveOptions(steps=2, polish=polish)).results([cut]))[1] for polish in (False, True)
+    alone, finished = (
+        next(Solver(random_model(), SolveOptions(steps=2, finish=finish)).results([cut]))[1]
+        for finish in ("none", "annealing")
     )
-    assert raw.raw_objective is None
-    assert polished.raw_objective == raw.objective < polished.objective
+    assert (alone.found_by, finished.found_by) == ("sampler", "annealing")
+    assert alone.sampler == finished.sampler == Sampled(alone.objective, 0)
+    assert finished.objective > alone.objective
 
 
 def test_stopping_hands_over_what_there_is():
-    solver, seen = Solver(random_model(), SolveOptions(time_limit=60, polish=False)), []
+    solver, seen = Solver(random_model(), SolveOptions(time_limit=60, finish="none")), []
 
     def on_step():
-        seen.append(len(solver.crew.jobs))
+        seen.append(len(solver.slots.members))
         solver.stopping = len(seen) == 3
 
     solver.on_step = on_step
@@ -314,7 +315,7 @@ def test_the_caller_keeps_its_grad_mode(sudoku4, puzzles):
 
 def test_the_incumbent_is_in_the_sense_of_the_problem():
     cut = generate("maxcut", 1, seed=3, vertices=30)[0]
-    solver, seen = Solver(random_model(), SolveOptions(steps=5, polish=False)), []
+    solver, seen = Solver(random_model(), SolveOptions(steps=5, finish="none")), []
     solver.on_step = lambda: seen.append(solver.incumbent())
     ((_, result),) = solver.results([cut])
     assert seen == sorted(seen)
@@ -334,6 +335,7 @@ def test_the_incumbent_is_in_the_sense_of_the_problem():
         ({"block": "best"}, "block must be one of all, random, margin, critical, related, got 'best'"),
         ({"schedule": "x"}, "schedule must be cycle or budget, got 'x'"),
         ({"target": math.inf}, "target must be finite"),
+        ({"finish_share": 1.0}, "finish_share must be between 0 and 1, got 1.0"),
     ],
 )
 def test_options_are_checked(options, message):

@@ -51,7 +51,7 @@ def solve(
     resume: Annotated[bool, typer.Option("--resume", help="Skip the instances that --out holds already.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first broken instance.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print a JSON object per instance.")] = False,
-    live: Annotated[bool, typer.Option("--live", help="Show the instance in work as it changes.")] = False,
+    live: Annotated[bool, typer.Option("--live", help="Show every step of the instance in work.")] = False,
     trace: Annotated[Path | None, typer.Option(help="Write a JSON line per step to this file.")] = None,
 ) -> None:
     """Solve the instances of files and folders; every answer is checked exactly.

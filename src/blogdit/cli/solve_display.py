@@ -1,7 +1,8 @@
-"""What a person watches while `blogdit solve` works; on stderr, and nothing at all where that is no terminal."""
+"""What a person watches while `blogdit solve` works, on stderr. Where that is no terminal: only the steps of `--live`."""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -49,9 +50,11 @@ class Display:
             self.screen.update(self._picture(), refresh=True)
 
     def show(self, step: Step) -> None:
-        """Look at a step, if it is of the instance in focus."""
+        """Look at a step, if it is of the instance in focus. Without a terminal it is a line."""
         if self.live and (self.focus is None or self.focus.index == step.index):
             self.focus = step
+            if not self.visible:
+                print(f"{step.instance.name}: {facts_of(step)}", file=sys.stderr, flush=True)
 
     def forget(self, index: int) -> None:
         """The instance is done; another may come into focus."""
@@ -128,9 +131,12 @@ def picture_of(step: Step) -> Text:
         shown = sudoku.render(instance, step.values, ansi=True, changed=step.changed)
     else:
         shown = "" if family is None else family.render(instance, step.values)
-    facts = f"step {step.step}, block of {len(step.block)}, {len(step.changed)} changed, {step.violations} violated"
-    picture = Text.from_ansi(f"{shown}\n{instance.name}: {facts}, energy {step.energy:.6g}, ")
+    picture = Text.from_ansi(f"{shown}\n{instance.name}: {facts_of(step)}, energy {step.energy:.6g}, ")
     return picture.append(f"confidence {step.confidence:.2f}")
+
+
+def facts_of(step: Step) -> str:
+    return f"step {step.step}, block of {len(step.block)}, {len(step.changed)} changed, {step.violations} violated"
 
 
 def _clock(seconds: float) -> str:

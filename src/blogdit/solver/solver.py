@@ -20,7 +20,6 @@ from blogdit.core.instance import Instance
 from blogdit.core.result import Result
 from blogdit.finishers.base import Deadline, Finisher
 from blogdit.method.blocks import decode
-from blogdit.method.chain import Denoise
 from blogdit.network.checkpoint import Model
 from blogdit.network.inference import fastest, inference_copy
 from blogdit.solver.budget import Budget
@@ -51,7 +50,6 @@ class Solver:
     def __init__(self, model: Model, options: SolveOptions, device: torch.device | str = "cpu"):
         self.options, self.device = options, torch.device(device)
         self.model = replace(model, denoiser=inference_copy(model.denoiser, self.device))
-        self.denoise: Denoise | None = None  # to call something else than the model's network
         self.trace = False
         self.look_every = LOOK_EVERY[self.device.type]
         self.on_step: Callable[[], None] | None = None
@@ -153,7 +151,7 @@ class Solver:
     def _sampler_of(self, slots: Slots, follows_budget: bool) -> Sampler:
         if self.sampler is None or self.sampler.slots is not slots:
             with torch.no_grad():
-                denoise = self.denoise or fastest(self.model.denoiser, slots.batch)
+                denoise = fastest(self.model.denoiser, slots.batch)
             chain, records = self.model.chain, self._records
             self.sampler = Sampler(slots, denoise, chain, self.options, follows_budget, records, self.watch)
         return self.sampler
@@ -338,7 +336,6 @@ class Solver:
         """The last states of `count` chains after `steps` steps, each checked: samples, not the best ones."""
         start = time.monotonic()
         counted = Solver(self.model, replace(self.options, chains=count, steps=steps, finish="none"), self.device)
-        counted.denoise = self.denoise
         slots = counted._enter([Slot(0, instance)])
         counted._sampler_of(slots, follows_budget=False).advance(steps)
         seconds = time.monotonic() - start

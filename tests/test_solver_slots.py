@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
 
-from blogdit.core.instance import Instance
+from blogdit.core.instance import Instance, Objective
 from blogdit.method.chain import ChainConfig
 from blogdit.network.checkpoint import Model
 from blogdit.problems import generate, maxcut, sudoku
 from blogdit.solver.options import SolveOptions
-from blogdit.solver.slots import Crew, Job, instance_key, shape_of
+from blogdit.solver.budget import Budget
+from blogdit.solver.slots import Slot, Slots, goal_of, instance_key, shape_of
 from blogdit.solver.solver import Solver
 from helpers import small_denoiser
 
 CPU = torch.device("cpu")
-TENSORS = ("logits", *Crew.OF_CHAINS, *Crew.OF_INSTANCES)
+TENSORS = ("logits", *Slots.OF_CHAINS, *Slots.OF_INSTANCES)
 
 
-def per_instance(crew: Crew, place: int) -> list[np.ndarray]:
+def per_instance(slots: Slots, place: int) -> list[np.ndarray]:
     """Everything that belongs to one instance."""
-    state = [crew.batch.per_instance(crew.logits)[:, place], crew.noise.keys[place], crew.noise.draws[place]]
-    state += [getattr(crew, name)[:, place] for name in Crew.OF_CHAINS]
-    state += [getattr(crew, name)[place] for name in Crew.OF_INSTANCES]
+    state = [slots.batch.per_instance(slots.logits)[:, place], slots.noise.keys[place], slots.noise.draws[place]]
+    state += [getattr(slots, name)[:, place] for name in Slots.OF_CHAINS]
+    state += [getattr(slots, name)[place] for name in Slots.OF_INSTANCES]
     return [tensor.numpy() for tensor in state]
 
 
-@pytest.fixture(params=["axis", "codes"])
-def model(request):
-    denoiser = small_denoiser(dim=32, head_dim=16, values=request.param)
-    return Model("any", denoiser, ChainConfig(), "random weights")
+@pytest.fixture
+def model():
+    return Model("any", small_denoiser(dim=32, head_dim=16), ChainConfig(), "random weights")
 
 
 @pytest.fixture(params=["sudoku", "coloring"])
@@ -42,25 +44,25 @@ def group(request):
 
 
 def test_joining_and_leaving_change_nobody(model, group):
-    """Two crews that join after two steps, and lose members, go on like one that began alone."""
+    """Two slotss that join after two steps, and lose members, go on like one that began alone."""
     options = SolveOptions(chains=3, steps=99)
 
-    def after(steps: int, crew: Crew) -> Crew:
+    def after(steps: int, slots: Slots) -> Slots:
         for _ in range(steps):
-            Solver(model, options)._take_steps(crew)
-        return crew
+            Solver(model, options)._advance(slots)
+        return slots
 
-    def enter(*places: int) -> Crew:
-        return Solver(model, options)._enter([Job(place, group[place]) for place in places])
+    def enter(*places: int) -> Slots:
+        return Solver(model, options)._enter([Slot(place, group[place]) for place in places])
 
     mixed = after(3, after(2, enter(0, 1)).join(after(2, enter(2, 3, 4))))
     mixed = after(2, mixed.keep([4, 1]))
-    assert [job.index for job in mixed.jobs] == [4, 1]
-    for place, job in enumerate(mixed.jobs):
-        alone = after(7, enter(job.index))
+    assert [slot.index for slot in mixed.members] == [4, 1]
+    for place, slot in enumerate(mixed.members):
+        alone = after(7, enter(slot.index))
         for here, there in zip(per_instance(mixed, place), per_instance(alone, 0), strict=True):
             assert np.array_equal(here, there)
-        assert job.steps == 7
+        assert slot.steps == 7
 
 
 def test_the_key_depends_on_the_content_alone():
@@ -86,20 +88,26 @@ def test_the_shape_depends_on_the_instance_alone():
     assert [shape_of(one)[3] for one in unweighted + weighted] == [False, False, True, True]
 
 
-def test_who_starts_again_keeps_the_time_that_is_left(model, group):
-    job = Job(0, group[0])
-    Crew.enter([job], model, 1, 0, CPU)
-    entered, job.steps = job.entered, 5
-    Crew.enter([job], model, 1, 0, CPU)
-    assert (job.entered, job.steps) == (entered, 0)
+def test_a_slot_that_starts_again_keeps_what_it_has_spent(model, group):
+    slot = Slot(0, group[0], Budget(sampled=3.0))
+    slot.steps = 5
+    Slots.enter([slot], model, 1, 0, CPU, [-math.inf])
+    assert (slot.budget.spent, slot.steps) == (3.0, 0)
 
 
-def test_value_codes_change_from_step_to_step(group):
-    model = Model("any", small_denoiser(values="codes"), ChainConfig(), "random weights")
-    solver = Solver(model, SolveOptions())
-    crew = solver._enter([Job(0, group[0])])
-    seen = []
-    for _ in range(4):
-        solver._take_steps(crew)
-        seen.append(crew.context.codes)
-    assert not any(torch.equal(seen[i], seen[j]) for i in range(4) for j in range(i))
+def test_the_values_of_the_chains_are_whole_assignments(model, group):
+    slots = Slots.enter([Slot(place, one) for place, one in enumerate(group)], model, 3, 0, CPU, [-math.inf] * 5)
+    for one, values in zip(group, slots.chain_values(range(5)), strict=True):
+        assert values.shape == (3, one.size)
+        assert (values[:, one.is_given] == one.given_values[one.is_given]).all()
+        assert ((values >= 0) & (values < one.domain_sizes)).all()
+
+
+def test_the_goal_is_in_minimisation_form():
+    cut, least = maxcut.build((2, [[0, 1]])), Instance([2], objective=Objective("minimize"))
+    graph = generate("coloring", 1, seed=0)[0]
+    assert goal_of(cut, SolveOptions()) == -math.inf
+    assert goal_of(cut, SolveOptions(target=5)) == pytest.approx(-5)
+    assert goal_of(least, SolveOptions(target=5)) == pytest.approx(5)
+    assert goal_of(cut, SolveOptions(first_feasible=True)) > 1e300
+    assert goal_of(graph, SolveOptions(target=5)) == -math.inf

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from blogdit.problems import generate
-from blogdit.solver.options import Finished, SolveOptions, Step
+from blogdit.solver.events import Finished, Step
+from blogdit.solver.options import SolveOptions
 from blogdit.solver.solver import Solver
 from helpers import answers, random_model
 
@@ -18,7 +19,7 @@ def traced(instance, model=None, **options) -> list[Step | Finished]:
 
 def test_the_best_of_the_whole_trajectory_is_kept():
     cut = generate("maxcut", 1, seed=3, vertices=30)[0]
-    *steps, last = traced(cut, steps=25, polish=False)
+    *steps, last = traced(cut, steps=25, finish="none")
     objectives = [cut.verify(step.values).objective for step in steps]
     assert last.result.objective == max(objectives) > objectives[-1]
     improved = [step.result.objective for step in steps if step.result is not None]

@@ -9,7 +9,8 @@ from blogdit.core.instance import Instance
 from blogdit.method.chain import ChainConfig
 from blogdit.network.checkpoint import Model
 from blogdit.problems import coloring, generate, maxcut
-from blogdit.solver.options import Finished, SolveOptions
+from blogdit.solver.events import Finished
+from blogdit.solver.options import SolveOptions
 from blogdit.solver.solver import Solver
 from blogdit.solver.streams import ByProblem, SolverPool
 from helpers import TRIANGLE, small_denoiser
@@ -91,7 +92,7 @@ def test_the_total_time_is_that_of_all_problems_together(pool, monkeypatch):
 
 def test_a_total_time_alone_is_divided_among_problems(clock):
     """Three cuts share a batch and three of four parts of it; the colouring, which has none, gets the last."""
-    pool = SolverPool(lambda instance: clock.solver(total_time=8.0, polish=False))
+    pool = SolverPool(lambda instance: clock.solver(total_time=8.0, finish="none"))
     found = {event.index: event.result for event in pool.run([*generate("maxcut", 3, seed=0, vertices=12), TRIANGLE])}
     assert [found[place].seconds for place in range(3)] == [pytest.approx(6.0, abs=0.2)] * 3
     assert found[3].seconds == pytest.approx(2.0, abs=0.2)

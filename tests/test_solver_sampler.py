@@ -1,4 +1,4 @@
-"""Steps of a crew: block schedules, reheats, and nothing that depends on when the host looks."""
+"""Steps of slots: block schedules, reheats, and nothing that depends on when the host looks."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import torch
 from blogdit.bench.own import LowestStates
 from blogdit.method.blocks import Schedule
 from blogdit.problems import generate
-from blogdit.solver.options import SolveOptions, Step
+from blogdit.solver.events import Step
+from blogdit.solver.options import SolveOptions
 from blogdit.solver.sampler import count_steps
-from blogdit.solver.slots import Job
+from blogdit.solver.slots import Slot
 from blogdit.solver.solver import Solver
 from helpers import TRIANGLE, answers, random_model
 
@@ -34,13 +35,13 @@ def test_a_stuck_chain_starts_again_from_a_larger_block(clock):
 def test_a_chain_that_improves_is_left_in_peace():
     """As long as the last gain is within half a cycle, the block stays small."""
     solver = Solver(random_model(), SolveOptions(cycle=6))
-    crew = solver._enter([Job(0, TRIANGLE)])
+    slots = solver._enter([Slot(0, TRIANGLE)])
     for step in range(30):
-        count_steps(crew, torch.full((1, 1), 100.0 - step, dtype=torch.float64), cycle=6)
-    assert crew.since_reheat.item() == 30
+        count_steps(slots, torch.full((1, 1), 100.0 - step, dtype=torch.float64), cycle=6)
+    assert slots.since_reheat.item() == 30
     for _ in range(3):
-        count_steps(crew, torch.full((1, 1), 80.0, dtype=torch.float64), cycle=6)
-    assert crew.since_reheat.item() == 0
+        count_steps(slots, torch.full((1, 1), 80.0, dtype=torch.float64), cycle=6)
+    assert slots.since_reheat.item() == 0
 
 
 def test_blocks_shrink_over_a_budget_of_steps(clock):
@@ -50,7 +51,7 @@ def test_blocks_shrink_over_a_budget_of_steps(clock):
 
 @pytest.mark.parametrize("options", [{"time_limit": 1.95}, {"total_time": 1.95}, {"time_limit": 1.95, "steps": 999}])
 def test_blocks_shrink_over_a_budget_of_time(clock, options):
-    found = rates(clock.solver(schedule="budget", cycle=5, polish=False, **options), TRIANGLE)
+    found = rates(clock.solver(schedule="budget", cycle=5, finish="none", **options), TRIANGLE)
     assert found == pytest.approx([0.3 * 3 ** (1 - 0.1 * k / 1.95) for k in range(20)], rel=1e-4)
 
 
@@ -68,7 +69,7 @@ def test_answers_do_not_depend_on_when_the_host_looks(sudoku4, puzzles, every):
     cuts = generate("maxcut", 4, seed=5, vertices=20)
     for model, instances, options in (
         (sudoku4, puzzles[:30], {"steps": 50, "batch_size": 8}),
-        (random_model(), cuts, {"steps": 40, "chains": 2, "target": 25.0, "polish": False}),
+        (random_model(), cuts, {"steps": 40, "chains": 2, "target": 25.0, "finish": "none"}),
         (random_model(), cuts, {"steps": 20, "first_feasible": True, "schedule": "budget"}),
     ):
         expected = answers(model, instances, **options)
@@ -83,25 +84,25 @@ def test_answers_do_not_depend_on_when_the_host_looks(sudoku4, puzzles, every):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("block", ["random", "margin", "critical", "related", "all"])
 def test_replayed_steps_equal_launched_ones(sudoku4, puzzles, block):
-    """The state of a crew after a recorded step and after the same step launched kernel by kernel, bit for bit; and
+    """The state of slots after a recorded step and after the same step launched kernel by kernel, bit for bit; and
     what somebody who watches every step has seen."""
     for model, instances in ((sudoku4, puzzles[:7]), (random_model(), generate("maxcut", 3, seed=5, vertices=20))):
         states = []
         for records in (True, False):
             solver = Solver(model, SolveOptions(steps=20, chains=2, block=block), "cuda")
             solver.watch = lowest = LowestStates()
-            crew = solver._enter([Job(place, one) for place, one in enumerate(instances)])
-            stepper = solver._stepper(crew)
-            stepper.records = records
-            stepper.advance(9)
-            assert (stepper.graph is not None) == records
-            states.append([tensor.cpu() for tensor in (*crew.state(), *lowest.crews[0][1:])])
+            slots = solver._enter([Slot(place, one) for place, one in enumerate(instances)])
+            sampler = solver._sampler_of(slots, False)
+            sampler.records = records
+            sampler.advance(9)
+            assert (sampler.graph is not None) == records
+            states.append([tensor.cpu() for tensor in (*slots.state(), *lowest.batches[0][1:])])
         assert all(torch.equal(one, other) for one, other in zip(*states, strict=True))
 
 
 def test_blocks_that_follow_steps_do_not_depend_on_looks():
     cuts = generate("maxcut", 3, seed=5, vertices=20)
-    options = {"steps": 20, "schedule": "budget", "polish": False}
+    options = {"steps": 20, "schedule": "budget", "finish": "none"}
     solver = Solver(random_model(), SolveOptions(**options))
     solver.look_every = 7
     found = [(r.values.tolist(), r.steps) for _, r in sorted(solver.results(cuts))]
@@ -116,7 +117,7 @@ def test_places_that_are_kept_change_nothing(sudoku4, puzzles):
 
     def keep_places() -> None:
         nonlocal most
-        most = max(most, sum(job.answered for job in solver.crew.jobs))
+        most = max(most, sum(slot.answered for slot in solver.slots.members))
         solver._records = True
 
     solver.look_every, solver.on_step = 4, keep_places

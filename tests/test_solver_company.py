@@ -44,7 +44,7 @@ def test_graphs_get_the_same_answers_in_any_company(case):
 @pytest.mark.parametrize("block", SELECTORS)
 def test_every_selector_gives_the_same_answers_in_any_company(block):
     graphs = generate("maxcut", 9, seed=2, vertices="10-40") + generate("coloring", 9, seed=2, vertices="10-40")
-    options = {"block": block, "steps": 6, "chains": 2, "polish": False}
+    options = {"block": block, "steps": 6, "chains": 2, "finish": "none"}
     assert answers(random_model(), graphs, batch_size=1, **options) == answers(random_model(), graphs, **options)
 
 
@@ -75,6 +75,6 @@ def test_the_seed_decides(sudoku4, puzzles):
 def test_chains_are_independent_and_the_best_counts():
     """More chains search more: with the same steps, three chains are never worse than their first alone."""
     graphs = generate("maxcut", 10, seed=4, vertices=30)
-    one, three = (answers(random_model(), graphs, steps=5, chains=chains, polish=False) for chains in (1, 3))
+    one, three = (answers(random_model(), graphs, steps=5, chains=chains, finish="none") for chains in (1, 3))
     assert all(few[3] <= many[3] for few, many in zip(one, three, strict=True))
     assert any(few[3] < many[3] for few, many in zip(one, three, strict=True))

@@ -1,0 +1,250 @@
+"""The seam as the loop uses it: when a finisher is called, with what, in what time, and whose answer is given."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from blogdit.core.constraints import NotEqual
+from blogdit.core.instance import Instance, Objective
+from blogdit.finishers.base import Finish
+from blogdit.problems import generate
+from blogdit.solver.finishing import is_better
+from blogdit.solver.options import SolveOptions
+from blogdit.solver.solver import Solver
+from helpers import TRIANGLE, random_model
+
+
+@pytest.fixture
+def model():
+    return random_model()
+
+
+def solved_by(solver, instance):
+    ((_, result),) = solver.results([instance])
+    return result
+
+
+# -- when, and in what time ------------------------------------------------------------------------------------------
+
+
+def test_sampler_and_finisher_take_turns(clock, recorder):
+    """A limit of 15 s has turns that end after 1, 3, 7 and 15 s; the finisher gets the second half of each."""
+    solver = clock.solver(time_limit=15.0)
+    one = recorder(solver, clock)
+    result = solved_by(solver, TRIANGLE)
+    assert [left for _, _, left in one.calls] == pytest.approx([0.5, 1.0, 2.0, 4.0], abs=0.11)
+    assert result.steps == pytest.approx(75, abs=4)
+    assert result.seconds == pytest.approx(15.0, abs=0.11)
+    assert result.status == "unknown"
+
+
+def test_the_share_of_the_finisher_is_an_option(clock, recorder):
+    solver = clock.solver(time_limit=15.0, finish_share=0.2)
+    one = recorder(solver, clock)
+    solved_by(solver, TRIANGLE)
+    assert sum(left for _, _, left in one.calls) == pytest.approx(3.0, abs=0.11)
+
+
+def test_where_steps_are_counted_the_finisher_comes_once_with_a_fixed_amount_of_work(clock, recorder):
+    solver = clock.solver(steps=7, time_limit=60.0)
+    one = recorder(solver, clock, seconds=1.0)
+    result = solved_by(solver, TRIANGLE)
+    ((_, deadline, _),) = one.calls
+    assert deadline.unlimited
+    assert result.steps == 7
+    assert result.seconds == pytest.approx(1.7)
+    clock.now += 60
+    assert deadline.passed(), "but no longer than the time limit"
+
+
+def test_without_a_finisher_the_sampler_has_all_the_time(clock):
+    assert solved_by(clock.solver(time_limit=2.0, finish="none"), TRIANGLE).steps == pytest.approx(20, abs=1)
+
+
+def test_auto_begins_with_the_exact_finisher_and_goes_on_with_a_local_one(model):
+    solver = Solver(model, SolveOptions())
+    graph, cut, graph_set = (generate(name, 1, seed=0)[0] for name in ("coloring", "maxcut", "mis"))
+    puzzle = generate("sudoku", 1, seed=0)[0]
+    names = [[one.name for one in solver.finishing.of(each)] for each in (graph, cut, graph_set, puzzle)]
+    assert names == [["exact", "tabu"], ["exact", "annealing"], ["exact", "swaps"], ["exact"]]
+
+
+def test_a_solved_instance_does_not_wait_for_a_finisher(clock, recorder):
+    """Two graphs in one batch: one is coloured by any assignment, the other is with its finisher for seconds."""
+    free = generate("coloring", 1, seed=1, vertices=3, colors=2, p_min=0.0, p_max=0.0)[0]
+    solver = clock.solver(time_limit=8.0, batch_size=2)
+    recorder(solver, clock, seconds=5.0)
+    index, result = next(solver.results([TRIANGLE, free]))
+    assert (index, result.status, result.found_by) == (1, "solved", "sampler")
+    assert result.seconds == pytest.approx(0.05)
+
+
+def test_a_total_time_alone_is_divided(clock, recorder):
+    """Sizes that share no batch have equal parts of it. What one does not need is for those that follow."""
+    cuts = [generate("maxcut", 1, seed=0, vertices=n)[0] for n in (10, 40, 70, 100, 130)]
+    solver = clock.solver(total_time=10.0)
+    recorder(solver, clock)
+    found = dict(solver.results(cuts))
+    assert [found[place].seconds for place in range(5)] == [pytest.approx(2.0, abs=0.3)] * 5
+    assert clock.now == pytest.approx(110.0, abs=0.3)
+    free = generate("coloring", 1, seed=1, vertices=40, colors=3, p_min=0.0, p_max=0.0)
+    solver = clock.solver(total_time=10.0)
+    recorder(solver, clock)
+    found = dict(solver.results([*free, TRIANGLE, *free]))
+    assert found[1].seconds == pytest.approx(10.0, abs=0.4)
+    assert all(found[place].status == "solved" for place in (0, 2))
+
+
+def test_a_total_time_for_one_batch_is_divided_on_a_cpu(clock, recorder):
+    solver = clock.solver(total_time=6.0)
+    recorder(solver, clock)
+    found = dict(solver.results(generate("maxcut", 3, seed=0, vertices=12)))
+    assert [found[place].seconds for place in range(3)] == [pytest.approx(2.0, abs=0.2)] * 3
+    assert clock.now == pytest.approx(106.0, abs=0.3)
+
+
+def test_reading_takes_little_of_a_total_time(clock, recorder):
+    """A source that needs half a second for each is not read to its end before the first step."""
+
+    def slow():
+        for cut in generate("maxcut", 100, seed=0, vertices=12):
+            clock.now += 0.5
+            yield cut
+
+    solver = clock.solver(total_time=10.0, batch_size=1)
+    recorder(solver, clock)
+    found = dict(solver.results(slow()))
+    assert clock.now < 112
+    assert len(found) > 2
+    assert solver.cut_short
+
+
+# -- what a CPU does with a slow step --------------------------------------------------------------------------------
+
+
+def test_fewer_chains_where_a_step_of_all_does_not_fit(clock):
+    solver = clock.solver(time_limit=15.0, chains=8, finish="none")
+    solver.pace.seconds_per_work = None
+    solver.pace.expected = lambda instance: 0.3  # for one chain; the first turn has 1 s
+    slots = solver._refill(None, _queue(solver, TRIANGLE))
+    assert slots.batch.chains == 3
+    solver.options = SolveOptions(steps=5, chains=8)
+    assert solver._refill(None, _queue(solver, TRIANGLE)).batch.chains == 8, "steps that are counted are all taken"
+
+
+def _queue(solver, *instances):
+    from blogdit.solver.queueing import Queue
+
+    queue = Queue(enumerate(instances))
+    queue.read(None, solver.capacity, lambda: False, None)
+    return queue
+
+
+def test_a_step_that_does_not_fit_is_not_begun_and_said_so(clock, recorder):
+    solver, notes = clock.solver(time_limit=2.0), []
+    one = recorder(solver, clock)
+    solver.on_note, solver.pace.expected = notes.append, lambda instance: 1.5
+    result = solved_by(solver, TRIANGLE)
+    assert (result.steps, result.sampler) == (0, None)
+    assert sum(left for _, _, left in one.calls) == pytest.approx(2.0)
+    assert len(notes) == 1
+    assert "one step would take about 1.5 s" in notes[0]
+
+
+# -- what it is given, and whose answer counts -----------------------------------------------------------------------
+
+
+def test_starts_are_the_sampler_s_best_first(model, recorder):
+    cut = generate("maxcut", 1, seed=0, vertices=20)[0]
+    solver = Solver(model, SolveOptions(steps=5, chains=3, seed=2))
+    one = recorder(solver)
+    result = solved_by(solver, cut)
+    (((task,), _, _),) = one.calls
+    assert task.instance is cut
+    assert task.starts.shape == (5, 20)
+    assert task.starts[0].tolist() == result.values.tolist()
+
+
+def test_the_better_answer_is_given_whoever_found_it(model, recorder):
+    cut = generate("maxcut", 1, seed=0, vertices=8)[0]
+    solver = Solver(model, SolveOptions(steps=5))
+    recorder(solver, answer=lambda task: Finish(np.zeros(8, np.int64)))
+    result = solved_by(solver, cut)
+    assert result.found_by == "sampler"
+    assert result.objective == result.sampler.objective > 0
+
+
+def test_a_valid_answer_is_preferred_to_a_cheaper_one_that_is_not():
+    goal = Objective("minimize", unary=[[0, 0], [1, 1], [2, 2]], unary_weights=[5.0, 5.0, 5.0])
+    triangle = Instance([3, 3, 3], (NotEqual([[0, 1], [1, 2], [0, 2]]),), goal)
+    valid, cheap, dearer = np.array([0, 1, 2]), np.array([1, 1, 1]), np.array([1, 0, 2])
+    assert is_better(triangle, valid, cheap)
+    assert not is_better(triangle, cheap, valid)
+    assert is_better(triangle, dearer, valid), "5 instead of 15"
+    assert not is_better(triangle, valid, valid)
+
+
+@pytest.mark.parametrize(("proof", "status"), [("infeasible", "infeasible"), (None, "unknown")])
+def test_only_a_proof_says_that_there_is_no_answer(model, recorder, proof, status):
+    solver = Solver(model, SolveOptions(time_limit=0.3))
+    one = recorder(solver, answer=lambda task: Finish(None, proof))
+    result = solved_by(solver, TRIANGLE)
+    assert (result.status, result.proved_by) == (status, proof and "recorder")
+    assert (len(one.calls) == 1) == (proof is not None), "a proof ends the instance"
+
+
+def test_a_proof_of_the_best_answer(model, recorder):
+    pair = Instance([2], objective=Objective("maximize", unary=[[0, 1]], unary_weights=[1.0]))
+    solver = Solver(model, SolveOptions(steps=1))
+    recorder(solver, answer=lambda task: Finish(np.array([1]), "optimal"))
+    assert solved_by(solver, pair).status == "optimal"
+
+
+def test_a_target_is_passed_on_and_ends_an_instance(clock, recorder):
+    cut = generate("maxcut", 1, seed=0, vertices=20)[0]
+    best = np.arange(20) % 2
+    reached = cut.verify(best).objective
+    solver = clock.solver(time_limit=100.0, target=reached)
+    clock.tick = 3.5
+    one = recorder(solver, answer=lambda task: Finish(best))
+    solver.finishing._best = lambda slots, place: (np.zeros(20, np.int64), np.zeros(20, np.int64))
+    result = solved_by(solver, cut)
+    (((task,), _, _),) = one.calls
+    assert task.target == pytest.approx(reached)
+    assert result.objective == reached
+
+
+def test_a_finisher_without_memory_leaves_the_sampler_s_answer(model, recorder):
+    def full(task):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    solver = Solver(model, SolveOptions(steps=2))
+    recorder(solver, answer=full)
+    assert solved_by(solver, generate("mis", 1, seed=0)[0]).found_by == "sampler"
+
+
+def test_a_solver_that_is_stopped_calls_no_finisher(model, recorder):
+    """The answer is incomplete, so that a resumed run takes it up again."""
+    solver = Solver(model, SolveOptions(steps=1))
+    one = recorder(solver)
+    solver.on_step = lambda: setattr(solver, "stopping", True)
+    (event,) = solver.events(generate("mis", 1, seed=0))
+    assert not event.complete
+    assert not one.calls
+
+
+def test_a_signal_reaches_the_finisher(model, recorder):
+    solver = Solver(model, SolveOptions(steps=1))
+    seen = []
+
+    def interrupted(task):
+        solver.stopping = True
+        seen.append(one.calls[-1][1].passed())
+        return Finish(None)
+
+    one = recorder(solver, answer=interrupted)
+    (event,) = solver.events(generate("mis", 1, seed=0))
+    assert seen == [True]
+    assert not event.complete
