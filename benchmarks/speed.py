@@ -228,7 +228,7 @@ def parts(device: str) -> None:
         def network(count: int, stepper: Stepper = stepper, block: torch.Tensor = block) -> None:
             with torch.no_grad():
                 for _ in range(count):
-                    stepper.denoise(stepper.crew.logits, block, stepper.crew.context)
+                    stepper.denoise(stepper.crew.logits, block)
 
         network(2)
         inside = 1 / rate(network, device, 1.0)

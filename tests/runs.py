@@ -12,7 +12,7 @@ from blogdit.training.trainer import Budget, Trainer
 
 TINY = {
     "box": 2, "dim": 16, "heads": 1, "head_dim": 16, "layers": 1, "batch_size": 8, "unroll": 2, "horizon": 6,
-    "pool": 64, "validation": 8, "validation_steps": 3, "validate_every": 4, "warmup": 3, "code_sets": 4,
+    "pool": 64, "validation": 8, "validation_steps": 3, "validate_every": 4, "warmup": 3,
 }  # fmt: skip
 
 

@@ -27,7 +27,7 @@ def per_instance(crew: Crew, place: int) -> list[np.ndarray]:
     return [tensor.numpy() for tensor in state]
 
 
-@pytest.fixture(params=["axis", "codes"])
+@pytest.fixture(params=["axis", "table"])
 def model(request):
     denoiser = small_denoiser(dim=32, head_dim=16, values=request.param)
     return Model("any", denoiser, ChainConfig(), "random weights")
@@ -92,14 +92,3 @@ def test_who_starts_again_keeps_the_time_that_is_left(model, group):
     entered, job.steps = job.entered, 5
     Crew.enter([job], model, 1, 0, CPU)
     assert (job.entered, job.steps) == (entered, 0)
-
-
-def test_value_codes_change_from_step_to_step(group):
-    model = Model("any", small_denoiser(values="codes"), ChainConfig(), "random weights")
-    solver = Solver(model, SolveOptions())
-    crew = solver._enter([Job(0, group[0])])
-    seen = []
-    for _ in range(4):
-        solver._take_steps(crew)
-        seen.append(crew.context.codes)
-    assert not any(torch.equal(seen[i], seen[j]) for i in range(4) for j in range(i))

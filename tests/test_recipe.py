@@ -87,7 +87,6 @@ def test_names_mean_one_thing():
         ({"prior_bias": None}, "prior_bias must be numbers, got None"),
         ({"sigma": -1}, "sigma must be positive"),
         ({"batch_size": 0}, "batch_size must be at least 1"),
-        ({"code_sets": 0}, "code_sets must be at least 1"),
         ({"learning_rate": 0}, "learning_rate must be positive"),
         ({"learning_rate": float("nan")}, "learning_rate must be positive"),
         ({"tau_floor": -0.1}, "tau_floor must not be negative"),

@@ -104,7 +104,7 @@ def test_a_recorded_update_is_the_same_update(monkeypatch):
 
     monkeypatch.setattr(training, "record", Graph)
     nothing = torch.zeros(8, dtype=torch.long)
-    run.recorded = Recorded(run, Orders(nothing, nothing, torch.zeros(3)))
+    run.recorded = Recorded(run, Orders(nothing, torch.zeros(3)))
     told = [(plain._read(plain._enqueue()), run._enqueue()) for _ in range(5)]
     assert [numbers for numbers, _ in told] == [run._read(enqueued) for _, enqueued in told], "read after all were done"
     assert_same_run(plain, run)
@@ -330,7 +330,7 @@ def test_optimisation_problems_train_too(tmp_path):
     members = [mis.build(graph, rng.integers(1, 4, len(graph))) for graph in graphs]
     chosen = recipe("mis", {
         "dim": 16, "heads": 2, "head_dim": 8, "layers": 1, "batch_size": 16, "unroll": 1, "horizon": 4,
-        "validation_steps": 10, "validate_every": 40, "warmup": 10, "learning_rate": 5e-3, "code_sets": 4,
+        "validation_steps": 10, "validate_every": 40, "warmup": 10, "learning_rate": 5e-3,
     })  # fmt: skip
     run = Trainer(chosen, Data(members[:16], members[16:]), Budget(updates=80))
     records = list(run.run(tmp_path))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -20,8 +21,8 @@ from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.core.result import Result
 from blogdit.finishers.repair import repair
-from blogdit.method.blocks import Schedule, decode
-from blogdit.method.chain import reverse_step
+from blogdit.method.blocks import Schedule, Selector, decode
+from blogdit.method.chain import sample
 from blogdit.network.checkpoint import Model
 from blogdit.network.inference import fastest
 from blogdit.solver.sampler import Stepped
@@ -286,16 +287,20 @@ def last_states(solver: Solver, instances: Sequence[Instance]) -> list[Result]:
 def _last_states(solver: Solver, instances: Sequence[Instance], clock: Clock) -> list[Result]:
     options, model = solver.options, solver.model
     crew = Crew.enter([Job(place, one) for place, one in enumerate(instances)], model, 1, options.seed, solver.device)
-    crew = crew.prepare(model, options.block, options.seed)
-    denoise, step = fastest(model.denoiser, crew.context), 0
-    while clock.left > 0 and (options.steps is None or step < options.steps):
-        progress = torch.full((1, len(instances), 1), step % options.cycle / max(options.cycle - 1, 1))
-        crew.redraw_codes()
-        block = crew.selector.draw(crew.logits, model.chain.schedule.rate(progress.to(solver.device)), crew.noise)
-        moved = reverse_step(denoise, crew.context, crew.batch, crew.logits, block, model.chain, crew.noise)
-        crew.logits = moved.logits
-        step += 1
-    values = crew.batch.per_instance(decode(crew.logits, crew.batch))[0].cpu().numpy()
+    batch, logits, step = crew.batch, crew.logits, 0
+
+    def rates() -> Iterator[Tensor]:
+        """One for each step while there is time."""
+        for step in itertools.count() if options.steps is None else range(options.steps):
+            if clock.left <= 0:
+                return
+            progress = torch.full((1, len(instances), 1), step % options.cycle / max(options.cycle - 1, 1))
+            yield model.chain.schedule.rate(progress.to(solver.device))
+
+    denoise, selector = fastest(model.denoiser, batch), Selector(options.block, batch)
+    for moved in sample(denoise, batch, logits, rates(), model.chain, selector, crew.noise):
+        logits, step = moved.logits, step + 1
+    values = batch.per_instance(decode(logits, batch))[0].cpu().numpy()
     return [
         Result(one, values[place, : one.size], step, clock.spent, options.seed, model.name)
         for place, one in enumerate(instances)

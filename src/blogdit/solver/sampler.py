@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from blogdit.method.blocks import decode
-from blogdit.method.chain import ChainConfig, DenoiserCall, reverse_step
+from blogdit.method.chain import ChainConfig, Denoise, sample
 from blogdit.method.energy import discrete_energy, penalty_scale
 from blogdit.network.kernels.recording import record
 from blogdit.solver.options import SolveOptions
@@ -32,7 +32,7 @@ class Stepped(NamedTuple):
 
 
 def take_step(
-    crew: Crew, denoise: DenoiserCall, chain: ChainConfig, options: SolveOptions, spent: Tensor | None = None
+    crew: Crew, denoise: Denoise, chain: ChainConfig, options: SolveOptions, spent: Tensor | None = None
 ) -> Stepped:
     """One reverse step of every chain. Blocks shrink with the share of the budget, of which `spent` (B,) is that of
     the time; without it, with the steps since a chain's last reheat."""
@@ -44,15 +44,14 @@ def take_step(
             spent = torch.maximum(spent, crew.steps / max(options.steps - 1, 1))
         progress = spent.expand(batch.chains, -1)
     rate = chain.schedule.rate(progress[..., None])
-    crew.redraw_codes()
-    block = crew.selector.draw(crew.logits, rate, crew.noise)
-    crew.logits = reverse_step(denoise, crew.context, batch, crew.logits, block, chain, crew.noise).logits
+    step = next(sample(denoise, batch, crew.logits, [rate], chain, crew.selector, crew.noise))
+    crew.logits = step.logits
     values = decode(crew.logits, batch)
     total, cost = (amount.view(batch.chains, -1) for amount in discrete_energy(values, batch))
     crew.steps = crew.steps + ~crew.reached
     better = keep_best(crew, values, total, cost)
     count_steps(crew, total, options.cycle, reheats=spent is None)
-    return Stepped(rate, block, values, total, better)
+    return Stepped(rate, step.block, values, total, better)
 
 
 def keep_best(crew: Crew, values: Tensor, total: Tensor, cost: Tensor) -> Tensor:
@@ -98,7 +97,7 @@ class Stepper:
     def __init__(
         self,
         crew: Crew,
-        denoise: DenoiserCall,
+        denoise: Denoise,
         chain: ChainConfig,
         options: SolveOptions,
         follows_budget: bool,

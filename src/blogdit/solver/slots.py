@@ -30,12 +30,10 @@ from blogdit.method.chain import prior
 from blogdit.method.noise import StreamNoise
 from blogdit.method.relations import count_pairs
 from blogdit.network.checkpoint import Model
-from blogdit.network.config import Context
-from blogdit.network.denoiser import CodeBank
+from blogdit.network.kernels.noise import stream_noise
 
 TOLERANCE = 1e-6  # energies closer than this are equal: sums of real weights depend on the order of addition
 TOKEN = 6  # pairs that take a step as long as a variable does
-CODE_SETS = 61  # a step draws three times from the noise, so its count modulo a prime runs through all sets
 
 
 # Padded variables, values, whether every variable has all of them, and whether pairs have weights that differ: what
@@ -164,8 +162,6 @@ class Crew:
     best_valid: Tensor  # (B, N)
     goal: Tensor  # (B,) an objective that is good enough, minimisation form; -inf if none is
     steps: Tensor  # (B,) taken until the goal was reached, or so far
-    codes: CodeBank = field(init=False)
-    context: Context = field(init=False)
     selector: Selector = field(init=False)
 
     OF_CHAINS = ("since_reheat", "since_gain", "chain_best")
@@ -184,7 +180,7 @@ class Crew:
                 False,
             )  # who starts again keeps the time that is left
         batch = collate([job.instance for job in jobs], chains, *jobs[0].shape[:2]).to(device)
-        noise = StreamNoise(torch.tensor([instance_key(job.instance, seed) for job in jobs], device=device))
+        noise = stream_noise(torch.tensor([instance_key(job.instance, seed) for job in jobs], device=device))
         logits = prior(batch, model.chain, noise)
         zeros = torch.zeros(chains, len(jobs), dtype=torch.long, device=device)
         worst = torch.full((len(jobs),), math.inf, dtype=torch.float64, device=device)
@@ -194,11 +190,8 @@ class Crew:
         best = (worst, values, worst.clone(), values.clone())
         return cls(jobs, batch, noise, logits, zeros, zeros.clone(), chain_worst, *best, goal, zeros[0].clone())
 
-    def prepare(self, model: Model, block: SelectorName, seed: int) -> Crew:
+    def prepare(self, block: SelectorName) -> Crew:
         """Compute what depends on who is in the batch."""
-        generator, values = torch.Generator().manual_seed(seed), self.batch.values
-        self.codes = CodeBank(model.denoiser.config, CODE_SETS, values, generator, self.batch.device)
-        self.context = model.denoiser.context(self.batch)
         self.selector = Selector(block, self.batch)
         return self
 
@@ -217,10 +210,6 @@ class Crew:
         for name, tensor in zip(self.OF_CHAINS + self.OF_INSTANCES, rest, strict=True):
             setattr(self, name, tensor)
 
-    def redraw_codes(self) -> None:
-        """Another set of codes for each instance, by its own count."""
-        self.context = self.codes.give(self.context, self.noise.draws, self.batch)
-
     def join(self, new: Crew) -> Crew:
         """Two crews of one shape as one."""
         jobs, old = self.jobs + new.jobs, self
@@ -231,8 +220,7 @@ class Crew:
         else:
             batch = collate([job.instance for job in jobs], old.batch.chains, *jobs[0].shape[:2]).to(old.batch.device)
         logits = torch.cat([crew.batch.per_instance(crew.logits) for crew in (old, new)], 1)
-        keys = torch.cat([old.noise.keys, new.noise.keys])
-        noise = StreamNoise(keys, torch.cat([old.noise.draws, new.noise.draws]))
+        noise = old.noise.join(new.noise)
         of_chains = (torch.cat([getattr(old, name), getattr(new, name)], 1) for name in self.OF_CHAINS)
         of_instances = (torch.cat([getattr(old, name), getattr(new, name)]) for name in self.OF_INSTANCES)
         return Crew(jobs, batch, noise, batch.lay(logits), *of_chains, *of_instances)

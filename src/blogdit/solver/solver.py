@@ -20,7 +20,7 @@ from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.core.result import Result
 from blogdit.method.blocks import decode
-from blogdit.method.chain import DenoiserCall
+from blogdit.method.chain import Denoise
 from blogdit.network.checkpoint import Model
 from blogdit.network.inference import fastest, inference_copy
 from blogdit.solver.ending import Ending, goal_of, sampling_share
@@ -55,7 +55,7 @@ class Solver:
     def __init__(self, model: Model, options: SolveOptions, device: torch.device | str = "cpu"):
         self.options, self.device = options, torch.device(device)
         self.model = replace(model, denoiser=inference_copy(model.denoiser, self.device))
-        self.denoise: DenoiserCall | None = None  # to call something else than the model's network
+        self.denoise: Denoise | None = None  # to call something else than the model's network
         self.trace = False
         self.look_every = LOOK_EVERY[self.device.type]
         self._records = self.device.type == "cuda"  # steps as a CUDA graph, unless that fails
@@ -328,8 +328,8 @@ class Solver:
         """Only who takes a step needs what the network knows of a batch: a search may come first, or be all."""
         if self.stepper is not None and self.stepper.crew is crew:
             return self.stepper
-        crew.prepare(self.model, self.options.block, self.options.seed)
-        denoise = self.denoise or fastest(self.model.denoiser, crew.context)
+        crew.prepare(self.options.block)
+        denoise = self.denoise or fastest(self.model.denoiser, crew.batch)
         follows, records, chain = self._follows_budget, self._records, self.model.chain
         self.stepper = Stepper(crew, denoise, chain, self.options, follows, records, self.watch)
         return self.stepper
