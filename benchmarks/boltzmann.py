@@ -32,7 +32,8 @@ from blogdit.network.denoiser import Denoiser, DenoiserConfig
 from blogdit.problems import mis
 from blogdit.training.data import Data
 from blogdit.training.recipe import Recipe, TrainConfig
-from blogdit.training.trainer import Budget, Trainer
+from blogdit.training.state import Budget
+from blogdit.training.trainer import Trainer
 
 NETWORK = DenoiserConfig(dim=32, heads=2, head_dim=16, layers=2, relation="neighbours")
 

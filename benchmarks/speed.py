@@ -42,7 +42,8 @@ from blogdit.solver.slots import Job, Shape, shape_of
 from blogdit.solver.solver import Solver
 from blogdit.training.data import Data
 from blogdit.training.recipe import recipe
-from blogdit.training.trainer import Budget, Trainer
+from blogdit.training.state import Budget
+from blogdit.training.trainer import Trainer
 
 H200 = (790e12, 4.8e12)  # bfloat16 operations and bytes per second
 

@@ -29,7 +29,7 @@ def per_instance(crew: Crew, place: int) -> list[np.ndarray]:
 
 @pytest.fixture(params=["axis", "table"])
 def model(request):
-    denoiser = small_denoiser(dim=32, head_dim=16, values=request.param)
+    denoiser = small_denoiser(dim=32, head_dim=16, values=request.param, max_values=4)
     return Model("any", denoiser, ChainConfig(), "random weights")
 
 

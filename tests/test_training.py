@@ -20,7 +20,8 @@ from blogdit.training import trainer as training
 from blogdit.training.data import Data
 from blogdit.training.loss import learning_rate, temperature
 from blogdit.training.recipe import recipe
-from blogdit.training.trainer import Budget, Chains, Orders, Recorded, Trainer
+from blogdit.training.state import Budget, Chains, Orders
+from blogdit.training.trainer import Recorded, Trainer
 from blogdit.training.validation import validate
 from helpers import small_denoiser
 from runs import TINY, assert_same_run, log_of, trainer
@@ -284,6 +285,13 @@ def test_validation_measures_what_it_says():
     assert scores["energy"] == -4.0
     assert scores["score"] == 4.0
     assert scores["last_energy"] >= -4.0
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_validation_leaves_the_network_in_its_mode(training):
+    model = small_denoiser().train(training)
+    validate(model, [Instance(np.array([2, 2]))], ChainConfig(), 2, "random", CPU)
+    assert all(part.training == training for part in model.modules())
 
 
 def test_validation_picks_the_best_weights(tmp_path, monkeypatch):

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from blogdit.core.constraints import LARGEST_SEED, IntArray, whole_number
+from blogdit.core.arrays import whole_number
+from blogdit.core.constraints import LARGEST_SEED, IntArray
 from blogdit.core.instance import Instance
 from blogdit.core.result import Result
 from blogdit.method.blocks import SELECTORS, SelectorName
