@@ -25,14 +25,15 @@ from torch import Tensor
 from blogdit import Instance, NotEqual
 from blogdit.method.batch import collate
 from blogdit.method.blocks import Schedule, Selector, decode
-from blogdit.method.chain import ChainConfig, prior, unroll
+from blogdit.method.chain import ChainConfig, prior, sample
 from blogdit.method.energy import energy, one_hot
 from blogdit.method.noise import GeneratorNoise
 from blogdit.network.denoiser import Denoiser, DenoiserConfig
 from blogdit.problems import mis
 from blogdit.training.data import Data
 from blogdit.training.recipe import Recipe, TrainConfig
-from blogdit.training.trainer import Budget, Trainer
+from blogdit.training.state import Budget
+from blogdit.training.trainer import Trainer
 
 NETWORK = DenoiserConfig(dim=32, heads=2, head_dim=16, layers=2, relation="neighbours")
 
@@ -113,10 +114,10 @@ def sampled(
     """How often each assignment is where a chain ends, over independent chains."""
     chosen = recipe(tau, sampler)
     batch, noise = collate([instance], chains), GeneratorNoise(torch.Generator().manual_seed(seed))
-    context, selector = model.context(batch), Selector(chosen.training.selector, batch)
-    logits = prior(batch, chosen.chain, noise)
-    progress = torch.linspace(0, 1, steps)[:, None, None].expand(steps, chains, 1)
-    logits = unroll(model, context, batch, logits, progress, chosen.chain, selector, noise).logits
+    logits, selector = prior(batch, chosen.chain, noise), Selector(chosen.training.selector, batch)
+    rates = (chosen.chain.schedule.rate(done.expand(chains, 1, 1)) for done in torch.linspace(0, 1, steps))
+    for step in sample(model.on(batch), batch, logits, rates, chosen.chain, selector, noise):
+        logits = step.logits
     place = np.cumprod([1, *instance.domain_sizes[:0:-1]])[::-1].copy()  # of a digit in the lexicographic order
     states = (decode(logits, batch) * torch.from_numpy(place)).sum(1)
     return torch.bincount(states, minlength=int(np.prod(instance.domain_sizes))).double() / chains

@@ -42,7 +42,8 @@ from blogdit.solver.slots import Job, Shape, shape_of
 from blogdit.solver.solver import Solver
 from blogdit.training.data import Data
 from blogdit.training.recipe import recipe
-from blogdit.training.trainer import Budget, Trainer
+from blogdit.training.state import Budget
+from blogdit.training.trainer import Trainer
 
 H200 = (790e12, 4.8e12)  # bfloat16 operations and bytes per second
 
@@ -228,7 +229,7 @@ def parts(device: str) -> None:
         def network(count: int, stepper: Stepper = stepper, block: torch.Tensor = block) -> None:
             with torch.no_grad():
                 for _ in range(count):
-                    stepper.denoise(stepper.crew.logits, block, stepper.crew.context)
+                    stepper.denoise(stepper.crew.logits, block)
 
         network(2)
         inside = 1 / rate(network, device, 1.0)

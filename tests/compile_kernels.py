@@ -9,7 +9,7 @@ from triton.compiler import ASTSource
 from blogdit.finishers import cooling_kernel, flip_kernel, swap_kernel, walk_kernel
 from blogdit.network.kernels import axis as axis_kernels
 from blogdit.network.kernels import dense as dense_kernels
-from blogdit.network.kernels import fused
+from blogdit.network.kernels import fused, streams
 from blogdit.network.kernels import neighbours as kernels
 
 HALF, FLOAT, INT = "*bf16", "*fp32", "*i32"
@@ -63,7 +63,7 @@ CASES = [
     (kernels._forward_kernel, {**FORWARD, "biased": False, "even_only": True, "several": 2}, {}),
     (kernels._backward_kernel, {**BACKWARD, "biased": True}, {}),
     (kernels._delta_kernel, {"width": 16, "tile": 256}, {}),
-    (kernels._noise_kernel, {"normal": True, "chunk": 1024}, {"out_ptr": FLOAT}),
+    (streams._noise_kernel, {"normal": True, "chunk": 1024}, {"out_ptr": FLOAT}),
     (walk_kernel._walk_kernel, {"width": 2, "values": 2, "tile": 1024, "neighbours": 64, "repairs": False}, WALK),
     (walk_kernel._walk_kernel, {"width": 9, "values": 16, "tile": 128, "neighbours": 64, "repairs": True}, WALK),
     (flip_kernel._flip_kernel, {"block": 1024}, WALK),

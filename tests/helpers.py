@@ -14,7 +14,7 @@ from blogdit.core.constraints import AllDifferent, Conflict, Count, Linear, NotE
 from blogdit.core.instance import Instance, Objective
 from blogdit.method.batch import Batch, collate
 from blogdit.method.chain import ChainConfig
-from blogdit.method.noise import GeneratorNoise, value_codes
+from blogdit.method.noise import GeneratorNoise
 from blogdit.network.checkpoint import Model
 from blogdit.network.denoiser import Denoiser, DenoiserConfig
 from blogdit.problems import coloring
@@ -132,11 +132,6 @@ def generator(seed: int = 0) -> torch.Generator:
 
 def noise(seed: int = 0) -> GeneratorNoise:
     return GeneratorNoise(generator(seed))
-
-
-def codes(batch: Batch, dim: int = 16, seed: int = 0) -> torch.Tensor:
-    """The same codes for every instance of a batch, (B, K, dim)."""
-    return value_codes(1, batch.values, dim, generator(seed)).expand(batch.size, -1, -1)
 
 
 def small_denoiser(seed: int = 0, **settings) -> Denoiser:

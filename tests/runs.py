@@ -8,11 +8,12 @@ import torch
 
 from blogdit.training.data import generated_data
 from blogdit.training.recipe import recipe
-from blogdit.training.trainer import Budget, Trainer
+from blogdit.training.state import Budget
+from blogdit.training.trainer import Trainer
 
 TINY = {
     "box": 2, "dim": 16, "heads": 1, "head_dim": 16, "layers": 1, "batch_size": 8, "unroll": 2, "horizon": 6,
-    "pool": 64, "validation": 8, "validation_steps": 3, "validate_every": 4, "warmup": 3, "code_sets": 4,
+    "pool": 64, "validation": 8, "validation_steps": 3, "validate_every": 4, "warmup": 3,
 }  # fmt: skip
 
 

@@ -129,11 +129,10 @@ def test_influence_travels_one_relation_per_layer(limit, monkeypatch):
     batch = collate([path(6)])
     logits = torch.randn(1, 6, 3, generator=generator(1)).requires_grad_()
     block = torch.zeros(1, 6, dtype=torch.bool)
-    codes = torch.randn(1, 3, 16, generator=generator(2))
 
     def reach(relation):
         model = small_denoiser(relation=relation)
-        mean, log_variance = model(logits, block, model.context(batch, codes))
+        mean, log_variance = model.on(batch)(logits, block)
         (gradient,) = torch.autograd.grad(mean[0, 0].pow(2).sum() + log_variance[0, 0].sum(), logits)
         return gradient[0].abs().amax(-1)
 

@@ -13,7 +13,7 @@ from blogdit.core.instance import Instance
 from blogdit.method.batch import collate
 from blogdit.method.energy import KINDS, energy, move_costs, penalties, violation_scores
 from blogdit.problems import generate
-from helpers import codes, generator, instances, random_simplex, small_denoiser, zoo
+from helpers import generator, instances, random_simplex, small_denoiser, zoo
 
 MODELS = {
     relation: small_denoiser(relation=relation, edge_features=True) for relation in ("learned", "fixed", "neighbours")
@@ -36,8 +36,7 @@ def inputs(instances, chains=1, variables=None, values=None, seed=0):
 def outcomes(batch, logits, values, block, model):
     """Every number the method computes of a state, per instance: (chains, B) or (chains, B, N, ...)."""
     x = logits.masked_fill(~batch.domain, float("-inf")).softmax(-1)
-    context = model.context(batch, codes(batch, model.config.dim))
-    mean, log_variance = model(logits, block, context)
+    mean, log_variance = model.on(batch)(logits, block)
     totals = {f"energy of {form}": energy(x, batch, form=form) for form in ("counts", "pairs")}
     nothing = torch.zeros(batch.rows, batch.groups)  # a kind that the batch does not have
     totals |= dict.fromkeys(KINDS, nothing) | {kind: phi.sum(-1) for kind, phi in penalties(x, batch).items()}

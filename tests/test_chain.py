@@ -12,23 +12,15 @@ from torch.distributions import Normal, kl_divergence
 
 from blogdit.core.constraints import NotEqual
 from blogdit.core.instance import Instance
-from blogdit.method.batch import collate
+from blogdit.method.batch import GIVEN_LOGIT, collate
 from blogdit.method.blocks import SELECTORS, Schedule, Selector, decode, fit_budget
-from blogdit.method.chain import (
-    GIVEN_LOGIT,
-    ChainConfig,
-    Transition,
-    assigned,
-    entropy,
-    noise_matching,
-    prior,
-    reverse_step,
-    unroll,
-)
+from blogdit.method.chain import ChainConfig, Transition, prior, reverse_step, sample
 from blogdit.method.energy import energy, violation_scores
+from blogdit.method.gumbel import assigned
+from blogdit.method.loss import entropy, noise_matching, path_loss
 from blogdit.method.noise import StreamNoise
 from blogdit.problems import generate
-from helpers import codes, generator, noise, small_denoiser, zoo
+from helpers import generator, noise, small_denoiser, zoo
 
 CONFIGS = {
     "hidden": ChainConfig(),
@@ -43,8 +35,17 @@ def batches():
 
 
 def start(batch, config=ChainConfig(), seed=0):  # noqa: B008
-    model = small_denoiser()
-    return model, model.context(batch, codes(batch)), prior(batch, config, noise(seed))
+    return small_denoiser().on(batch), prior(batch, config, noise(seed))
+
+
+def rates(config, progress):
+    """Of the blocks, for each row of progress (steps, chains, B)."""
+    return config.schedule.rate(progress[..., None])
+
+
+def end_of(steps):
+    """The last logits."""
+    return list(steps)[-1].logits
 
 
 def random_transition(batch, seed=0, width=None):
@@ -66,14 +67,14 @@ def random_transition(batch, seed=0, width=None):
 def test_variables_outside_the_block_are_bit_identical(kind, layout):
     """Whatever the block, in float32 and under autocast; inside the block every logit changes."""
     batch, config = batches()[layout], CONFIGS[kind]
-    model, context, logits = start(batch)
+    denoise, logits = start(batch)
     logits = logits * math.pi + 1e-30  # bits that rounding would lose
     before = assigned(logits, batch) if config.kernel == "gumbel" else logits
     for seed in range(5):
         block = (torch.rand(logits.shape[:2], generator=generator(seed)) < 0.5) & batch.free
         for half in (False, True):
             with torch.autocast("cpu", torch.bfloat16, enabled=half):
-                step = reverse_step(model, context, batch, logits, block, config, noise(seed))
+                step = reverse_step(denoise, batch, logits, block, config, noise(seed))
             assert torch.equal(step.logits[~block], before[~block])
             assert torch.equal(step.corrupted[~block], before[~block])
             assert (step.logits[block] != logits[block]).all()
@@ -84,12 +85,11 @@ def test_variables_outside_the_block_are_bit_identical(kind, layout):
 def test_givens_never_change(name):
     """Over 40 steps of any selector the logits of given variables keep their bits, and decode to the given value."""
     for batch in batches().values():
-        model, context, logits = start(batch)
+        denoise, logits = start(batch)
         first, selector, draws = logits, Selector(name, batch), noise(1)
+        done = torch.linspace(0, 1, 40)[:, None, None].expand(40, batch.chains, batch.size)
         with torch.no_grad():
-            for step in range(40):
-                done = torch.full((1, batch.chains, batch.size), step / 39)
-                logits = unroll(model, context, batch, logits, done, ChainConfig(), selector, draws).logits
+            logits = end_of(sample(denoise, batch, logits, rates(ChainConfig(), done), ChainConfig(), selector, draws))
         assert torch.equal(logits[batch.given], first[batch.given])
         assert torch.equal(decode(logits, batch)[batch.given], batch.given_value[batch.given])
         assert torch.isfinite(logits).all()
@@ -99,12 +99,12 @@ def test_givens_never_change(name):
 def test_a_hidden_block_is_unknown_to_the_network():
     """With the same random numbers, other logits inside the block give the same prediction: a Gibbs move."""
     for batch in batches().values():
-        model, context, logits = start(batch)
+        denoise, logits = start(batch)
         block = (torch.rand(logits.shape[:2], generator=generator(3)) < 0.5) & batch.free
         changed = torch.where(block[..., None], torch.randn_like(logits) * 5, logits)
         for kind, config in CONFIGS.items():
-            one = reverse_step(model, context, batch, logits, block, config, noise(7))
-            other = reverse_step(model, context, batch, changed, block, config, noise(7))
+            one = reverse_step(denoise, batch, logits, block, config, noise(7))
+            other = reverse_step(denoise, batch, changed, block, config, noise(7))
             same = torch.equal(one.mean, other.mean) and torch.equal(one.logits[block], other.logits[block])
             assert same == (kind == "hidden")
 
@@ -113,11 +113,10 @@ def test_hidden_blocks_hold_fresh_prior_noise():
     """N(bias, s^2), independent of the old logits and new at each step."""
     batch = collate([Instance(np.array([3] * 50))], chains=40)
     config = ChainConfig(prior_scale=2.0, prior_bias=(1.0, 0.0, -1.0))
-    model = small_denoiser()
-    context = model.context(batch, codes(batch))
+    denoise = small_denoiser().on(batch)
     logits, block, draws = torch.full((40, 50, 3), 7.0), torch.ones(40, 50, dtype=torch.bool), noise()
-    first = reverse_step(model, context, batch, logits, block, config, draws).corrupted
-    second = reverse_step(model, context, batch, logits, block, config, draws).corrupted
+    first = reverse_step(denoise, batch, logits, block, config, draws).corrupted
+    second = reverse_step(denoise, batch, logits, block, config, draws).corrupted
     assert first.mean((0, 1)).tolist() == pytest.approx([1, 0, -1], abs=4 * 2 / 2000**0.5)
     assert first.std((0, 1)).tolist() == pytest.approx([2, 2, 2], rel=0.07)
     assert not (first == second).any()
@@ -126,10 +125,10 @@ def test_hidden_blocks_hold_fresh_prior_noise():
 def test_steps_sample_the_predicted_gaussian():
     """Standardised samples of the block are standard normal, and the noise is not that of the corruption."""
     batch = collate([Instance(np.array([3] * 50))], chains=100)
-    model, context, logits = start(batch)
+    denoise, logits = start(batch)
     block = torch.ones(100, 50, dtype=torch.bool)
     with torch.no_grad():
-        step = reverse_step(model, context, batch, logits, block, ChainConfig(), noise(5))
+        step = reverse_step(denoise, batch, logits, block, ChainConfig(), noise(5))
     standard = (step.logits - step.mean) / torch.exp(0.5 * step.log_variance)
     assert abs(standard.mean()) < 4 / 15_000**0.5
     assert abs(standard.var() - 1) < 4 * (2 / 15_000) ** 0.5
@@ -227,32 +226,67 @@ def test_without_energy_the_loss_is_least_at_the_forward_noise(sigma):
 # -- a stretch of the chain --------------------------------------------------------------------------------------------
 
 
-def test_unroll_sums_the_terms_of_its_steps():
-    """Three steps at once or one at a time, with the block share of the schedule."""
+def test_a_chain_is_its_steps_one_after_the_other():
+    """Three steps at once or one at a time: the same states, bit for bit."""
     batch, config = batches()["union"], ChainConfig(schedule=Schedule(0.9, 0.2))
-    model, context, logits = start(batch)
+    denoise, logits = start(batch)
     selector = Selector("random", batch)
-    progress = torch.rand(3, batch.chains, batch.size, generator=generator(1))
-    whole = unroll(model, context, batch, logits, progress, config, selector, noise(2))
-    draws, sums, state = noise(2), [0, 0, 0], logits
-    for done in progress:
-        part = unroll(model, context, batch, state, done[None], config, selector, draws)
-        state = part.logits
-        sums = [a + b for a, b in zip(sums, (part.entropy, part.noise_matching, part.block_share), strict=True)]
-    assert torch.equal(whole.logits, state)
-    torch.testing.assert_close(whole.entropy, sums[0])
-    torch.testing.assert_close(whole.noise_matching, sums[1])
-    torch.testing.assert_close(whole.block_share, sums[2] / 3)
+    shares = rates(config, torch.rand(3, batch.chains, batch.size, generator=generator(1)))
+    whole = list(sample(denoise, batch, logits, shares, config, selector, noise(2)))
+    draws = noise(2)
+    for step, rate in zip(whole, shares, strict=True):
+        (alone,) = sample(denoise, batch, logits, [rate], config, selector, draws)
+        assert torch.equal(alone.logits, step.logits)
+        assert torch.equal(alone.block, step.block)
+        logits = alone.logits
+
+
+def test_the_next_rate_is_asked_for_when_the_next_step_is_taken():
+    """So that it may follow a clock, and an endless chain can be left at any step."""
+    batch, asked = batches()["union"], []
+    denoise, logits = start(batch)
+
+    def endless():
+        for step in itertools.count():
+            asked.append(step)
+            yield torch.full((batch.chains, batch.size, 1), 0.5)
+
+    steps = sample(denoise, batch, logits, endless(), ChainConfig(), Selector("random", batch), noise())
+    assert asked == []
+    for taken in range(1, 4):
+        next(steps)
+        assert asked == list(range(taken))
+
+
+def test_the_loss_of_a_stretch_by_hand():
+    """Energy at the end, entropy and noise matching summed over the steps, means over the chains."""
+    batch, config, tau = batches()["union"], ChainConfig(schedule=Schedule(0.9, 0.2)), 0.3
+    denoise, logits = start(batch)
+    shares = rates(config, torch.rand(3, batch.chains, batch.size, generator=generator(1)))
+    steps = list(sample(denoise, batch, logits, shares, config, Selector("random", batch), noise(2)))
+    found = path_loss(steps, batch, config, tau)
+    assert torch.equal(found.logits, steps[-1].logits)
+    x = batch.allowed(steps[-1].logits).softmax(-1)
+    assert found.energy.item() == pytest.approx(energy(x, batch, form="pairs").mean().item())
+    spread = sum(entropy(step, batch).mean() for step in steps)
+    matching = sum(noise_matching(step, batch, config).mean() for step in steps)
+    torch.testing.assert_close(found.entropy, spread)
+    torch.testing.assert_close(found.noise_matching, matching)
+    torch.testing.assert_close(found.loss, found.energy + tau * (matching - spread))
+    inside = sum(int(step.block.sum()) for step in steps)
+    assert found.block_share.item() == pytest.approx(inside / (3 * int(batch.free.sum())))
+    without = path_loss(steps, batch, config, tau, with_entropy=False)
+    torch.testing.assert_close(without.loss, found.energy + tau * matching)
 
 
 def test_the_schedule_drives_the_share():
     """rho_max at the start of a chain, rho_min at its end, for each chain by its own progress."""
     batch = collate([Instance(np.array([2] * 500))], chains=2)
-    model, context, logits = start(batch)
+    denoise, logits = start(batch)
     config = ChainConfig(schedule=Schedule(0.8, 0.1, "linear"))
     done = torch.tensor([[[0.0], [1.0]]])
     with torch.no_grad():
-        after = unroll(model, context, batch, logits, done, config, Selector("random", batch), noise()).logits
+        after = end_of(sample(denoise, batch, logits, rates(config, done), config, Selector("random", batch), noise()))
     changed = (after != logits).any(-1).float().mean(1)
     assert changed.tolist() == pytest.approx([0.8, 0.1], abs=0.08)
 
@@ -260,18 +294,18 @@ def test_the_schedule_drives_the_share():
 def test_gradients_go_through_every_step():
     """The energy at the end reaches, by reparameterisation, what the first of three steps predicted."""
     batch = collate([Instance(np.array([3] * 6), (NotEqual([[i, i + 1] for i in range(5)]),))])
-    model, context, logits = start(batch)
+    denoise, logits = start(batch)
     means = []
 
     def watched(*arguments):
-        mean, log_variance = model(*arguments)
+        mean, log_variance = denoise(*arguments)
         mean.retain_grad()
         means.append(mean)
         return mean, log_variance
 
-    progress = torch.zeros(3, 1, 1)
-    end = unroll(watched, context, batch, logits, progress, ChainConfig(), Selector("random", batch), noise(3))
-    energy(end.logits.softmax(-1), batch).sum().backward()
+    shares = torch.full((3, 1, 1, 1), 0.9)
+    end = end_of(sample(watched, batch, logits, shares, ChainConfig(), Selector("random", batch), noise(3)))
+    energy(end.softmax(-1), batch).sum().backward()
     assert len(means) == 3
     assert all(mean.grad.abs().max() > 0 for mean in means)
 
@@ -285,9 +319,9 @@ def test_same_key_same_trajectory_in_any_batch():
     def run(batch, draws, name):
         logits = prior(batch, ChainConfig(), draws)
         done = torch.linspace(0, 1, 6)[:, None, None].expand(6, batch.chains, batch.size)
-        context = model.context(batch, codes(batch))
+        shares, selector = rates(ChainConfig(), done), Selector(name, batch)
         with torch.no_grad():
-            return unroll(model, context, batch, logits, done, ChainConfig(), Selector(name, batch), draws).logits
+            return end_of(sample(model.on(batch), batch, logits, shares, ChainConfig(), selector, draws))
 
     for name in SELECTORS:
         together = collate(members, chains=2, variables=20)
@@ -307,7 +341,7 @@ MASKS = list(itertools.product((False, True), repeat=2))
 STEPS, PULL, SPREAD = 3, 0.8, 1.0
 
 
-def toy_denoiser(logits, block, context):
+def toy_denoiser(logits, block):
     """Each variable wants the value that the other one does not seem to have."""
     seen = logits.argmax(-1).flip(1)  # (R, 2)
     mean = torch.where(seen[..., None] == torch.arange(2), -PULL, PULL)
@@ -352,12 +386,12 @@ def test_discarding_the_masks_leaves_the_trajectories_unchanged(name, kind):
     Exactly: the joint with masks, summed over all mask sequences, is the chain of mixture kernels (Equation 3), for
     all 256 trajectories. By simulation: trajectories of the package's own chain have that distribution.
     """
-    config, rates = CONFIGS[kind], [0.9, 0.6, 0.3]
+    config, falling = CONFIGS[kind], [0.9, 0.6, 0.3]
     hidden = config.hide_block
     kernel = {
         (new, old, mask): masked_kernel(new, old, mask, hidden) for new in STATES for old in STATES for mask in MASKS
     }
-    weight = {(m, x, t): mask_chance(m, x, rates[t], name) for m in MASKS for x in STATES for t in range(STEPS)}
+    weight = {(m, x, t): mask_chance(m, x, falling[t], name) for m in MASKS for x in STATES for t in range(STEPS)}
     exact = {}
     for path in itertools.product(STATES, repeat=STEPS + 1):  # X_3, X_2, X_1, X_0
         joint = sum(
@@ -374,11 +408,9 @@ def test_discarding_the_masks_leaves_the_trajectories_unchanged(name, kind):
     chains = 60_000
     batch, draws = collate([EDGE], chains), noise(11)
     logits, selector = prior(batch, config, draws), Selector(name, batch)
-    seen = [decode(logits, batch)]
-    for rate in rates:
-        block = selector.draw(logits, torch.full((chains, 1, 1), rate), draws)
-        logits = reverse_step(toy_denoiser, None, batch, logits, block, config, draws).logits
-        seen.append(decode(logits, batch))
+    shares = [torch.full((chains, 1, 1), rate) for rate in falling]
+    steps = sample(toy_denoiser, batch, logits, shares, config, selector, draws)
+    seen = [decode(z, batch) for z in (logits, *(step.logits for step in steps))]
     digits = torch.stack([2 * x[:, 0] + x[:, 1] for x in seen])  # (T + 1, chains)
     counts = torch.bincount((digits * torch.tensor([[64], [16], [4], [1]])).sum(0), minlength=256)
     expected = torch.tensor([exact[path] for path in itertools.product(STATES, repeat=STEPS + 1)])
@@ -397,16 +429,15 @@ def test_gumbel_steps_sample_the_softmax_of_the_means():
     mean = torch.tensor([1.0, 0.0, -1.0]).expand(batch.rows, 2, 3)
     config, block = ChainConfig(kernel="gumbel"), torch.ones(batch.rows, 2, dtype=torch.bool)
 
-    def network(logits, block, context):
+    def network(logits, block):
         return mean, torch.full_like(mean, 5.0)
 
-    step = reverse_step(network, None, batch, torch.zeros_like(mean), block, config, noise(0))
+    step = reverse_step(network, batch, torch.zeros_like(mean), block, config, noise(0))
     shares = torch.bincount(decode(step.logits, batch).flatten(), minlength=3) / (2 * batch.rows)
     torch.testing.assert_close(shares, mean[0, 0].softmax(-1), atol=0.01, rtol=0)
-    progress, selector = torch.zeros(1, batch.chains, 1), Selector("random", batch)
-    end = unroll(network, None, batch, torch.zeros_like(mean), progress, config, selector, noise(1))
-    assert not end.entropy.any()
-    assert not end.noise_matching.any()
+    found = path_loss([step], batch, config, tau=1.0)
+    assert found.entropy == found.noise_matching == 0
+    assert found.loss == found.energy
 
 
 def test_direct_updates_see_and_keep_assignments():
@@ -417,12 +448,12 @@ def test_direct_updates_see_and_keep_assignments():
     hard = torch.tensor([[[1.0, -1.0, -1.0], [-1.0, -1.0, 1.0], [1.0, -1.0, -1.0]]]) * GIVEN_LOGIT
     seen = []
 
-    def network(logits, block, context):
+    def network(logits, block):
         seen.append(logits)
         return torch.zeros_like(logits), torch.zeros_like(logits)
 
     config = ChainConfig(kernel="gumbel", hide_block=False)
-    step = reverse_step(network, None, batch, logits, torch.tensor([[False, True, False]]), config, noise(0))
+    step = reverse_step(network, batch, logits, torch.tensor([[False, True, False]]), config, noise(0))
     torch.testing.assert_close(seen[0], hard)
     torch.testing.assert_close(step.logits[:, [0, 2]], hard[:, [0, 2]])
 

@@ -17,7 +17,7 @@ from blogdit.method.chain import ChainConfig
 from blogdit.network import checkpoint
 from blogdit.network.checkpoint import FORMAT, VERSION, Model, load_model, read_tensors, save_model, write_tensors
 from blogdit.problems import coloring
-from helpers import codes, generator, small_denoiser
+from helpers import generator, small_denoiser
 
 CHAIN = ChainConfig(2.0, 3.0, False, (0.5, -0.5), "gumbel", Schedule(0.8, 0.2, "linear"))
 
@@ -77,7 +77,7 @@ def test_loaded_models_give_the_same_numbers(saved):
     logits, block = torch.randn(1, 3, 3, generator=generator(0)), torch.tensor([[True, False, True]])
     outputs = []
     for denoiser in (model().denoiser, load_model(saved).denoiser):
-        outputs.append(denoiser(logits, block, denoiser.context(batch, codes(batch))))
+        outputs.append(denoiser.on(batch)(logits, block))
     assert all(torch.equal(a, b) for a, b in zip(*outputs, strict=True))
 
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.core.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Scopes, Table, integers
+from blogdit.core.arrays import integers
+from blogdit.core.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Scopes, Table
 from blogdit.core.instance import Instance
 
 DOMAINS = st.lists(st.integers(1, 3), min_size=2, max_size=5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,13 +13,12 @@ import torch
 from blogdit.core.constraints import Conflict, Linear, NotEqual
 from blogdit.core.instance import Instance, Objective
 from blogdit.method.batch import collate
-from blogdit.method.noise import value_codes
 from blogdit.network import denoiser as denoiser_module
 from blogdit.network.attention import Divided, Mask, MaskBits, NeighbourLists
 from blogdit.network.denoiser import LOG_VARIANCE_RANGE, Denoiser, DenoiserConfig, positional_encoding
 from blogdit.problems import coloring, generate
 from blogdit.problems.graphs import random_graph
-from helpers import codes, generator, small_denoiser
+from helpers import generator, small_denoiser
 
 EDGES = [[0, 1], [1, 2], [2, 3], [3, 0], [0, 2]]
 
@@ -32,19 +32,17 @@ def state(batch, seed=0):
     return logits, (logits[..., 0] > 0) & batch.free
 
 
-def run(model, batch, logits, block, table=None):
-    table = codes(batch, model.config.dim) if table is None else table
-    return model(logits, block, model.context(batch, table))
+def run(model, batch, logits, block):
+    return model.on(batch)(logits, block)
 
 
 def sudokus(count=2, box=2):
     return collate(generate("sudoku", count, seed=0, box=box, min_givens=4, max_givens=6))
 
 
-@pytest.mark.parametrize("values", ["axis", "codes"])
-def test_one_set_of_weights_serves_any_number_of_values(values):
+def test_one_set_of_weights_serves_any_number_of_values():
     """The weights of a network that ran with 3 values run with 12, and a network never built for K has the same."""
-    model = small_denoiser(values=values)
+    model = small_denoiser()
     run(model, colors(3), *state(colors(3)))
     twelve = colors(12)
     other = Denoiser(model.config)
@@ -57,39 +55,17 @@ def test_one_set_of_weights_serves_any_number_of_values(values):
     assert not any(12 in p.shape or p.shape[-1] == 3 for p in model.parameters())
 
 
-@pytest.mark.parametrize("values", ["axis", "codes"])
 @pytest.mark.parametrize("relation", ["learned", "neighbours"])
-def test_renaming_values_renames_the_answer(relation, values):
-    """Permuting the values of the logits, together with their codes if there are any, permutes mean and variance."""
-    model, batch = small_denoiser(relation=relation, values=values), colors(5)
+def test_renaming_values_renames_the_answer(relation):
+    """Permuting the values of the logits permutes mean and variance."""
+    model, batch = small_denoiser(relation=relation), colors(5)
     logits, block = state(batch)
-    table = codes(batch)
     order = torch.tensor([3, 0, 4, 2, 1])
-    mean, log_variance = run(model, batch, logits, block, table)
-    renamed, same = run(model, batch, logits[..., order], block, table[:, order])
+    mean, log_variance = run(model, batch, logits, block)
+    renamed, same = run(model, batch, logits[..., order], block)
     torch.testing.assert_close(renamed, mean[..., order], rtol=1e-4, atol=1e-5)
     expected = log_variance.expand_as(mean)[..., order]
     torch.testing.assert_close(same.expand_as(mean), expected, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("shared", [True, False])
-def test_each_instance_has_its_own_codes(shared):
-    """Three instances with different codes in one batch get what each gets alone with its codes, on every chain."""
-    members = [
-        *generate("sudoku", 3, seed=0, box=2, min_givens=4, max_givens=6),
-        *(coloring.build((4, EDGES[:m]), 3) for m in (3, 4, 5)),
-    ]
-    members = members[:3] if shared else members[3:]
-    model, batch = small_denoiser(values="codes"), collate(members, chains=2)
-    table = value_codes(3, batch.values, 16, generator(5))
-    logits, block = state(batch)
-    mean, _ = run(model, batch, logits, block, table)
-    for b, instance in enumerate(members):
-        single = collate([instance], chains=2)
-        own = [single.lay(batch.per_instance(t)[:, b : b + 1]) for t in (logits, block)]
-        alone, _ = run(model, single, *own, table[b : b + 1])
-        together = batch.per_instance(mean)[:, b]
-        torch.testing.assert_close(together, single.per_instance(alone)[:, 0], rtol=1e-4, atol=1e-5)
 
 
 def test_renaming_variables_renames_the_answer():
@@ -104,16 +80,13 @@ def test_renaming_variables_renames_the_answer():
     torch.testing.assert_close(moved[:, order], mean, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("values", ["axis", "codes"])
-def test_values_with_a_meaning_are_told_apart(values):
-    """Interchangeable values (with equal codes) are equal; costs, conflicts and sizes still make a difference."""
-    model = small_denoiser(values=values)
-    two, same_codes = np.array([2, 2, 2]), codes(colors(1)).expand(1, 2, 16)
-    edges = [[0, 1], [1, 2]]
+def test_values_with_a_meaning_are_told_apart():
+    """Interchangeable values are equal; costs, conflicts and sizes make a difference."""
+    model, two, edges = small_denoiser(), np.array([2, 2, 2]), [[0, 1], [1, 2]]
 
     def gap(constraints, objective=None):
         batch = collate([Instance(two, constraints, objective)])
-        mean, _ = run(model, batch, torch.zeros(1, 3, 2), torch.ones(1, 3, dtype=torch.bool), same_codes)
+        mean, _ = run(model, batch, torch.zeros(1, 3, 2), torch.ones(1, 3, dtype=torch.bool))
         return (mean[..., 0] - mean[..., 1]).abs().amin().item()
 
     chosen = [[0, 1], [1, 1], [2, 1]]
@@ -124,14 +97,13 @@ def test_values_with_a_meaning_are_told_apart(values):
 
 
 def test_costs_reach_the_network_as_input():
-    """The soft value of a neighbour matters through its cost even where codes are equal."""
+    """The soft value of a neighbour matters through its cost."""
     model = small_denoiser()
     goal = Objective("maximize", [[0, 1], [1, 1]], [1.0, 1.0])
     batch = collate([Instance(np.array([2, 2]), (Conflict([[0, 1]], (1, 1)),), goal)])
     block = torch.tensor([[True, False]])
-    table = codes(colors(1)).expand(1, 2, 16)
     chosen, left = torch.tensor([[[0.0, 0.0], [-5.0, 5.0]]]), torch.tensor([[[0.0, 0.0], [5.0, -5.0]]])
-    one, other = run(model, batch, chosen, block, table)[0], run(model, batch, left, block, table)[0]
+    one, other = run(model, batch, chosen, block)[0], run(model, batch, left, block)[0]
     assert (one[0, 0] - other[0, 0]).abs().max() > 1e-3
 
 
@@ -182,10 +154,10 @@ def test_logits_outside_a_domain_never_matter():
     assert torch.equal(run(model, batch, logits, block)[0], run(model, batch, changed, block)[0])
 
 
-@pytest.mark.parametrize("values", ["axis", "codes"])
+@pytest.mark.parametrize("values", ["axis", "table"])
 def test_log_variance_stays_in_its_range(values):
     """Whatever the weights, so that the chain neither freezes for good nor explodes."""
-    model, batch = small_denoiser(values=values), colors(3)
+    model, batch = small_denoiser(values=values, max_values=3), colors(3)
     last = model.body.out if values == "axis" else model.body.log_variance
     for offset, expected in ((1e4, LOG_VARIANCE_RANGE[1]), (-1e4, LOG_VARIANCE_RANGE[0])):
         torch.nn.init.constant_(last.bias, offset)
@@ -193,13 +165,12 @@ def test_log_variance_stays_in_its_range(values):
 
 
 def test_a_table_gives_the_paper_s_layers_of_size_k():
-    """Each value has its own parameters, random codes are ignored, one log-variance per value, K is limited."""
+    """Each value has its own parameters, one log-variance per value, K is limited."""
     model = small_denoiser(values="table", max_values=5)
     batch = colors(4)
     logits, block = state(batch)
     mean, log_variance = run(model, batch, logits, block)
     assert log_variance.shape == mean.shape == (1, 4, 4)
-    assert torch.equal(mean, run(model, batch, logits, block, codes(batch, seed=9))[0])
     order = torch.tensor([1, 0, 2, 3])
     renamed, _ = run(model, batch, logits[..., order], block)
     assert (renamed - mean[..., order]).abs().max() > 1e-2, "values are no longer interchangeable"
@@ -215,7 +186,7 @@ def test_a_table_gives_the_paper_s_layers_of_size_k():
         ({"dim": 0}, "dim must be at least 1"),
         ({"layers": 0}, "layers must be at least 1"),
         ({"relation": "dense"}, "relation must be learned, fixed or neighbours"),
-        ({"values": "fixed"}, "values must be axis, codes or table"),
+        ({"values": "codes"}, "values must be axis or table"),
     ],
 )
 def test_bad_configurations_are_refused_by_name(settings, message):
@@ -272,9 +243,10 @@ def test_compiled_numbers_are_the_same():
     """`torch.compile` changes the speed alone. Slow the first time: it runs a C++ compiler."""
     model, batch = small_denoiser(layers=1, position_dims=2), sudokus()
     logits, block = state(batch)
-    context = model.context(batch, codes(batch))
+    bound = model.on(batch)
     with torch.no_grad():
-        plain, compiled = (call(logits, block, context) for call in (model, torch.compile(model, dynamic=False)))
+        plain = bound(logits, block)
+        compiled = replace(bound, network=torch.compile(model, dynamic=False))(logits, block)
     torch.testing.assert_close(plain, compiled, rtol=1e-4, atol=1e-5)
 
 
@@ -283,10 +255,9 @@ def test_traced_gradients_are_the_same():
     """The graph that `torch.compile` takes from the network has the same gradients, without a break."""
     model, batch = small_denoiser(position_dims=2), sudokus()
     logits, block = state(batch)
-    context = model.context(batch, codes(batch))
-    gradients = []
-    for call in (model, torch.compile(model, dynamic=False, backend="aot_eager", fullgraph=True)):
-        mean, log_variance = call(logits, block, context)
+    bound, gradients = model.on(batch), []
+    for network in (model, torch.compile(model, dynamic=False, backend="aot_eager", fullgraph=True)):
+        mean, log_variance = replace(bound, network=network)(logits, block)
         total = (mean**2).sum() + log_variance.sum()
         gradients.append(torch.autograd.grad(total, [model.in_block, model.unrelated], retain_graph=True))
     for plain, traced in zip(*gradients, strict=True):
@@ -302,32 +273,31 @@ def test_cuda_gives_the_numbers_of_the_cpu(relation):
     logits, block = state(batch)
     model = small_denoiser(relation=relation, position_dims=2)
     exact, exact_variance = run(model, batch, logits, block)
-    model, batch, table = model.cuda(), batch.to("cuda"), codes(batch).cuda()
-    mean, log_variance = run(model, batch, logits.cuda(), block.cuda(), table)
+    model, batch = model.cuda(), batch.to("cuda")
+    mean, log_variance = run(model, batch, logits.cuda(), block.cuda())
     torch.testing.assert_close(mean.cpu(), exact, rtol=1e-3, atol=1e-3)
     torch.testing.assert_close(log_variance.cpu(), exact_variance, rtol=1e-3, atol=1e-3)
-    context = model.context(batch, table)
-    for call in (model, torch.compile(model, dynamic=False)):
+    bound = model.on(batch)
+    for network in (model, torch.compile(model, dynamic=False)):
         with torch.autocast("cuda", torch.bfloat16):
-            rough, _ = call(logits.cuda(), block.cuda(), context)
+            rough, _ = replace(bound, network=network)(logits.cuda(), block.cuda())
         assert (rough.cpu() - exact).norm() < 0.05 * exact.norm()
 
 
 @pytest.mark.parametrize("relation", ["learned", "fixed", "neighbours"])
-@pytest.mark.parametrize("values", ["axis", "codes"])
+@pytest.mark.parametrize("values", ["axis", "table"])
 def test_a_copy_in_bfloat16_is_close(relation, values):
     """What solving on a GPU runs; not autocast but weights in bfloat16."""
     batch = collate(generate("coloring", 2, seed=0, vertices=9, colors=3))
-    config = DenoiserConfig(dim=16, heads=2, head_dim=8, layers=1, relation=relation, values=values)
+    config = DenoiserConfig(dim=16, heads=2, head_dim=8, layers=1, relation=relation, values=values, max_values=3)
     with torch.random.fork_rng():
         torch.manual_seed(0)
         model = Denoiser(config)
     half = copy.deepcopy(model).to(torch.bfloat16)
     logits = torch.randn(batch.rows, batch.groups * batch.variables, 3, generator=generator(0))
     block = torch.rand(logits.shape[:2], generator=generator(1)) < 0.5
-    given = codes(batch, dim=16) if values == "codes" else None
     with torch.no_grad():
-        plain, low = (one(logits, block, one.context(batch, given)) for one in (model, half))
+        plain, low = (one.on(batch)(logits, block) for one in (model, half))
     for one, other in zip(low, plain, strict=True):
         assert one.dtype == torch.float32
         torch.testing.assert_close(one, other, rtol=0.1, atol=0.1)

@@ -83,4 +83,4 @@ def test_what_it_does_not_fit():
     assert not FusedDenoiser.fits(model, plain)
     assert not FusedDenoiser.fits(model, context(mixed, model))
     assert not FusedDenoiser.fits(Denoiser(DenoiserConfig(dim=48, heads=2, head_dim=8)), context(batch, model))
-    assert not FusedDenoiser.fits(Denoiser(DenoiserConfig(dim=16, values="codes")), context(batch, model))
+    assert not FusedDenoiser.fits(Denoiser(DenoiserConfig(dim=16, values="table", max_values=3)), context(batch, model))

@@ -149,15 +149,16 @@ def test_bfloat16_is_close_to_float32():
 @pytest.mark.parametrize("normal", [True, False])
 def test_noise_kernel_equals_plain_streams(normal):
     """Uniform numbers bit for bit, normal ones up to the last bits of logarithm and cosine."""
-    from blogdit.network.kernels.neighbours import stream_noise
+    from blogdit.network.kernels.noise import KernelNoise
 
     keys = torch.tensor([5, 0xFFFFFFFF, 0x80000001], device=DEVICE)
     draws = torch.tensor([0, 3, 70_000], device=DEVICE)
     plain = StreamNoise(keys.cpu(), draws.cpu())
     shape = (2, 3, 5, 7) if normal else (2, 3, 35)
     expected = plain.normal(*shape) if normal else plain.uniform(*shape)
-    width = 7 if normal else 1
-    numbers = stream_noise(keys.int(), draws.int(), 2, shape[2], width, normal).cpu().view(shape)
+    kernel = KernelNoise(keys, draws)
+    numbers = (kernel.normal(*shape) if normal else kernel.uniform(*shape)).cpu()
+    assert torch.equal(kernel.draws.cpu(), plain.draws)
     torch.testing.assert_close(numbers, expected, rtol=1e-4 if normal else 0, atol=1e-5 if normal else 0)
 
 

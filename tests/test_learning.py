@@ -12,7 +12,8 @@ import torch
 import blogdit
 from blogdit.training.data import generated_data
 from blogdit.training.recipe import recipe
-from blogdit.training.trainer import Budget, Trainer
+from blogdit.training.state import Budget
+from blogdit.training.trainer import Trainer
 from helpers import generator
 
 

@@ -1,4 +1,4 @@
-"""Random numbers: streams that belong to an instance, their distribution, and codes of values."""
+"""Random numbers: streams that belong to an instance, and their distribution."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from blogdit.method.noise import GeneratorNoise, StreamNoise, value_codes
+from blogdit.method.noise import GeneratorNoise, StreamNoise
 from helpers import generator
 
 KEYS = torch.tensor([11, 5, 123456789, 2**31 + 7])
@@ -106,32 +106,3 @@ def test_shards_of_a_generator_make_up_the_whole():
     for _ in range(2):
         assert torch.equal(whole.normal(2, 6, 5, 4), torch.cat([p.normal(2, 2, 5, 4) for p in parts], 1))
         assert torch.equal(whole.uniform(2, 6, 5), torch.cat([p.uniform(2, 2, 5) for p in parts], 1))
-
-
-def test_codes_are_orthogonal_as_far_as_possible():
-    """Length sqrt(dim); up to dim of them at right angles."""
-    for dim, values in ((16, 3), (16, 16), (24, 5)):
-        for table in value_codes(3, values, dim, generator(0)):
-            torch.testing.assert_close(table @ table.T, dim * torch.eye(values), rtol=0, atol=1e-4)
-    (table,) = value_codes(1, 40, 16, generator(0))
-    torch.testing.assert_close(table.square().sum(-1), torch.full((40,), 16.0), rtol=1e-5, atol=0)
-    for start in (0, 16, 32):
-        part = table[start : start + 16]
-        torch.testing.assert_close(part @ part.T, 16 * torch.eye(len(part)), rtol=0, atol=1e-4)
-    assert len(table.unique(dim=0)) == 40
-
-
-@pytest.mark.parametrize("dim", [10, 16, 24, 128])
-def test_more_values_add_codes_and_change_none(dim):
-    """An instance has the same codes whether or not one with more values is in its batch."""
-    for sets in (1, 3):
-        most = value_codes(sets, dim + 5, dim, generator(0))
-        for values in (1, 2, 3, dim - 1, dim, dim + 1):
-            fewer = value_codes(sets, values, dim, generator(0))
-            torch.testing.assert_close(fewer, most[:, :values], rtol=0, atol=1e-5)
-
-
-def test_codes_are_uniform_directions():
-    """The mean of each coordinate over many sets is zero: the QR decomposition alone would fix signs."""
-    table = value_codes(3000, 4, 8, generator(0))
-    assert (table.mean(0).abs() < 4.5 / math.sqrt(3000)).all()

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from blogdit.core.errors import InputError
 from blogdit.method.blocks import Schedule
 from blogdit.method.chain import ChainConfig
 from blogdit.network.denoiser import DenoiserConfig
@@ -87,13 +88,16 @@ def test_names_mean_one_thing():
         ({"prior_bias": None}, "prior_bias must be numbers, got None"),
         ({"sigma": -1}, "sigma must be positive"),
         ({"batch_size": 0}, "batch_size must be at least 1"),
-        ({"code_sets": 0}, "code_sets must be at least 1"),
         ({"learning_rate": 0}, "learning_rate must be positive"),
         ({"learning_rate": float("nan")}, "learning_rate must be positive"),
         ({"tau_floor": -0.1}, "tau_floor must not be negative"),
         ({"ema": 1.0}, r"ema must be in \[0, 1\)"),
         ({"unroll": 2, "horizon": 5}, "horizon must be a multiple of unroll"),
         ({"selector": "best"}, "selector must be one of"),
+        ({"selector": "margin"}, "selector 'margin' draws blocks by the state.*expected all, random, related"),
+        ({"selector": "critical"}, "selector 'critical' draws blocks by the state"),
+        ({"values": "codes"}, "values must be axis or table, got 'codes'"),
+        ({"code_sets": 4}, "unknown setting 'code_sets'"),
         ({"precision": "float16"}, "precision must be one of auto, float32, bfloat16"),
         ({"compile": "maybe"}, "compile must be one of"),
         ({"all_different": "hinge"}, "all_different must be one of"),
@@ -121,3 +125,14 @@ def test_recipes_survive_json():
     for problem in families():
         chosen = recipe(problem, {"prior_bias": [1.0, 2.0], "rho_min": 0.25, "values": "table", "max_values": 5})
         assert Recipe.from_dict(json.loads(json.dumps(chosen.to_dict()))) == chosen
+
+
+def test_settings_that_are_gone_are_one_clear_line():
+    """A run saved by an older version may have settings that this one does not know, or no longer allows."""
+    saved = recipe("sudoku").to_dict()
+    older = {**saved, "training": {**saved["training"], "code_sets": 1024}}
+    with pytest.raises(InputError, match=r"^has the setting 'code_sets', which this version of blogdit does not know$"):
+        Recipe.from_dict(older)
+    older = {**saved, "denoiser": {**saved["denoiser"], "values": "codes"}}
+    with pytest.raises(InputError, match=r"^values must be axis or table, got 'codes'$"):
+        Recipe.from_dict(older)

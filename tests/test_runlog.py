@@ -17,7 +17,8 @@ from blogdit.network.checkpoint import load_model
 from blogdit.training import runlog
 from blogdit.training.data import generated_data
 from blogdit.training.recipe import recipe
-from blogdit.training.trainer import Budget, Trainer
+from blogdit.training.state import Budget
+from blogdit.training.trainer import Trainer
 from runs import TINY, assert_same_run, log_of, numbers, trainer
 
 fork = multiprocessing.get_context("fork")

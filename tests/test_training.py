@@ -20,7 +20,8 @@ from blogdit.training import trainer as training
 from blogdit.training.data import Data
 from blogdit.training.loss import learning_rate, temperature
 from blogdit.training.recipe import recipe
-from blogdit.training.trainer import Budget, Chains, Orders, Recorded, Trainer
+from blogdit.training.state import Budget, Chains, Orders
+from blogdit.training.trainer import Recorded, Trainer
 from blogdit.training.validation import validate
 from helpers import small_denoiser
 from runs import TINY, assert_same_run, log_of, trainer
@@ -104,7 +105,7 @@ def test_a_recorded_update_is_the_same_update(monkeypatch):
 
     monkeypatch.setattr(training, "record", Graph)
     nothing = torch.zeros(8, dtype=torch.long)
-    run.recorded = Recorded(run, Orders(nothing, nothing, torch.zeros(3)))
+    run.recorded = Recorded(run, Orders(nothing, torch.zeros(3)))
     told = [(plain._read(plain._enqueue()), run._enqueue()) for _ in range(5)]
     assert [numbers for numbers, _ in told] == [run._read(enqueued) for _, enqueued in told], "read after all were done"
     assert_same_run(plain, run)
@@ -286,6 +287,13 @@ def test_validation_measures_what_it_says():
     assert scores["last_energy"] >= -4.0
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_validation_leaves_the_network_in_its_mode(training):
+    model = small_denoiser().train(training)
+    validate(model, [Instance(np.array([2, 2]))], ChainConfig(), 2, "random", CPU)
+    assert all(part.training == training for part in model.modules())
+
+
 def test_validation_picks_the_best_weights(tmp_path, monkeypatch):
     """Scores 0.2, 0.7, 0.5: best.safetensors holds the averaged weights of the second validation, last those of the
     third, each with its provenance; training itself is not disturbed."""
@@ -330,7 +338,7 @@ def test_optimisation_problems_train_too(tmp_path):
     members = [mis.build(graph, rng.integers(1, 4, len(graph))) for graph in graphs]
     chosen = recipe("mis", {
         "dim": 16, "heads": 2, "head_dim": 8, "layers": 1, "batch_size": 16, "unroll": 1, "horizon": 4,
-        "validation_steps": 10, "validate_every": 40, "warmup": 10, "learning_rate": 5e-3, "code_sets": 4,
+        "validation_steps": 10, "validate_every": 40, "warmup": 10, "learning_rate": 5e-3,
     })  # fmt: skip
     run = Trainer(chosen, Data(members[:16], members[16:]), Budget(updates=80))
     records = list(run.run(tmp_path))

@@ -20,7 +20,7 @@ from blogdit.training.data import data_for, generated_data
 from blogdit.training.recipe import recipe
 from runs import TINY, log_of
 
-SMALL = {name: TINY[name] for name in ("dim", "heads", "layers", "batch_size", "validation_steps", "code_sets")}
+SMALL = {name: TINY[name] for name in ("dim", "heads", "layers", "batch_size", "validation_steps")}
 
 
 def row(seed: int, size: int = 4) -> Instance:

@@ -13,7 +13,8 @@ from blogdit.training import runlog
 from blogdit.training import trainer as training
 from blogdit.training.data import generated_data
 from blogdit.training.recipe import recipe
-from blogdit.training.trainer import Budget, Trainer
+from blogdit.training.state import Budget
+from blogdit.training.trainer import Trainer
 from runs import TINY, log_of, trainer
 
 spawn = multiprocessing.get_context("spawn")

@@ -7,7 +7,8 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from blogdit.core.constraints import LARGEST_SEED, whole_number
+from blogdit.core.arrays import whole_number
+from blogdit.core.constraints import LARGEST_SEED
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.core.result import Result
@@ -22,7 +23,8 @@ from blogdit.solver.streams import SolverPool
 from blogdit.training import runlog
 from blogdit.training.data import Given, data_for
 from blogdit.training.recipe import Recipe, recipe
-from blogdit.training.trainer import Budget, Trainer
+from blogdit.training.state import Budget
+from blogdit.training.trainer import Trainer
 
 DEFAULT_SECONDS = 10.0  # for an instance, where no budget is given
 
@@ -242,7 +244,10 @@ def train(
             raise InputError(f"expected minutes to pause after, got {pause_after}")
         if resume:
             saved = runlog.read_header(out / runlog.STATE)
-            chosen, seed = Recipe.from_dict(saved["recipe"]), saved["seed"]
+            try:
+                chosen, seed = Recipe.from_dict(saved["recipe"]), saved["seed"]
+            except InputError as error:
+                raise InputError(error.message, out / runlog.STATE) from None
             if chosen.problem != problem:
                 raise InputError(f"holds a run for {chosen.problem}, not for {problem}", out)
             if settings:

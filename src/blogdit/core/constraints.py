@@ -15,65 +15,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
+from blogdit.core.arrays import FloatArray as FloatArray
+from blogdit.core.arrays import IntArray as IntArray
+from blogdit.core.arrays import check_range, integers
+
 RELATIONS = ("<=", "=", ">=")
-
-
-def integers(data: npt.ArrayLike, name: str, ndim: int, width: int | None = None) -> IntArray:
-    """`data` as a read-only int64 array with the given number of dimensions, or a ValueError that names it.
-
-    A copy, unless `data` is such an array already: instances that share an array keep sharing it.
-    """
-    try:
-        array = np.asarray(data)
-    except ValueError as error:
-        raise ValueError(f"{name} must be a rectangular array of integers") from error
-    if array.size == 0:
-        array = np.zeros((0,) + (() if ndim == 1 else (width or 0,)), np.int64)
-    if array.dtype.kind not in "iu":
-        raise ValueError(f"{name} must hold integers, got {array.dtype}")
-    if array.dtype.kind == "u" and array.size and array.max() > np.iinfo(np.int64).max:
-        raise ValueError(f"{name} holds a number beyond 64 bits")
-    if array.ndim != ndim or (width is not None and array.shape[-1] != width):
-        wanted = "(m,)" if ndim == 1 else f"(m, {width if width is not None else 'width'})"
-        raise ValueError(f"{name} must have shape {wanted}, got {array.shape}")
-    if array.dtype == np.int64 and array.flags.owndata and not array.flags.writeable and type(array) is np.ndarray:
-        return array
-    array = array.astype(np.int64)
-    array.setflags(write=False)
-    return array
-
-
-def reals(data: npt.ArrayLike, name: str, length: int) -> FloatArray:
-    try:
-        array = np.array(data, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must hold numbers") from error
-    if array.shape != (length,):
-        raise ValueError(f"{name} must have shape ({length},), got {array.shape}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite, got {array[~np.isfinite(array)][0]}")
-    array.setflags(write=False)
-    return array
-
-
-def check_range(array: IntArray, low: int, high: int | IntArray, name: str) -> None:
-    """Every entry in [low, high), or a ValueError with the first that is not."""
-    wrong = (array < low) | (array >= high)
-    if wrong.any():
-        limit = np.broadcast_to(np.asarray(high), array.shape)[wrong][0]
-        raise ValueError(f"{name} must lie in {low}..{limit - 1}, got {array[wrong][0]}")
-
-
-def whole_number(value: Any, name: str, low: int, high: int | None = None) -> int:
-    """`value` as an integer in low .. high, or a ValueError that names it."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low or (high and value > high):
-        wanted = f"of at least {low}" if high is None else f"from {low} to {high}"
-        raise ValueError(f"{name} must be a whole number {wanted}, got {value!r}")
-    return int(value)
-
-
 FAR = 1 << 62  # beyond every sum and count, and differences to it still fit 64 bits
 LARGEST_SEED = 1 << 62  # likewise: some are added to small numbers
 

@@ -14,15 +14,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from blogdit.core.constraints import (
-    Constraint,
-    IntArray,
-    WriteOnce,
-    check_range,
-    integers,
-    reals,
-    require_two_variables,
-)
+from blogdit.core.arrays import check_range, integers, reals
+from blogdit.core.constraints import Constraint, IntArray, WriteOnce, require_two_variables
 
 MOST_VALUES = 1 << 31  # of one variable: keeps the integer arithmetic of the checks within 64 bits
 Sense = Literal["minimize", "maximize"]

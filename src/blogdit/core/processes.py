@@ -1,6 +1,6 @@
 """Functions called in processes of their own, where they share neither Python's lock nor Ctrl-C with us.
 
-Run as a module (`python -m blogdit.core.processes`) it is such a process: calls come in pickled, answers go out pickled.
+Run as a module (`python -m blogdit.core.processes`) it is such a process: calls come in pickled, answers leave pickled.
 """
 
 from __future__ import annotations

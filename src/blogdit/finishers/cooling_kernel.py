@@ -17,7 +17,7 @@ from torch import Tensor
 
 from blogdit.finishers import landscape
 from blogdit.finishers.landscape import Landscape, levels
-from blogdit.network.kernels.neighbours import mix
+from blogdit.network.kernels.streams import mix
 
 WIDEST = 512  # variables of a tile
 SLOTS = 32  # neighbours that a thread asks for at a time

@@ -14,7 +14,7 @@ import triton.language as tl
 from blogdit.finishers.rows import Rows
 from blogdit.finishers.terms import pulls
 from blogdit.finishers.walk_kernel import NEVER, order_of
-from blogdit.network.kernels.neighbours import mix
+from blogdit.network.kernels.streams import mix
 
 MOST_VARIABLES = 4096
 

@@ -12,7 +12,7 @@ import triton.language as tl
 
 from blogdit.finishers import terms
 from blogdit.finishers.rows import Rows
-from blogdit.network.kernels.neighbours import mix
+from blogdit.network.kernels.streams import mix
 
 CELLS = 2048  # (variable, value) pairs that a program looks at in one go
 NEIGHBOURS = 64

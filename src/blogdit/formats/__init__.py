@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from blogdit.core.constraints import whole_number
+from blogdit.core.arrays import whole_number
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.formats.graph_text import (

@@ -9,17 +9,8 @@ from typing import IO, Any, TypeVar
 
 import numpy as np
 
-from blogdit.core.constraints import (
-    AllDifferent,
-    Conflict,
-    Constraint,
-    Count,
-    Linear,
-    NotEqual,
-    Scopes,
-    Table,
-    integers,
-)
+from blogdit.core.arrays import integers
+from blogdit.core.constraints import AllDifferent, Conflict, Constraint, Count, Linear, NotEqual, Scopes, Table
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance, Objective
 from blogdit.formats.text import Lines, OnError

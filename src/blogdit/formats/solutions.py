@@ -10,7 +10,7 @@ from typing import Any, get_args, NamedTuple
 
 import numpy as np
 
-from blogdit.core.constraints import IntArray, integers
+from blogdit.core.arrays import IntArray, integers
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance, Verdict
 from blogdit.core.result import VALID, Result, Status

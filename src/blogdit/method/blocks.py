@@ -1,4 +1,4 @@
-"""Which variables a step resamples: how many (schedules) and which (selectors).
+"""Which variables a step resamples: how many (schedules, Appendix C) and which (selectors, Equation 8, Appendix D).
 
 A block is a mask over the free variables whose expected share is the rate rho, whatever the selector.
 """
@@ -17,6 +17,9 @@ from blogdit.method.noise import Noise
 
 SelectorName = Literal["all", "random", "margin", "critical", "related"]
 SELECTORS: tuple[SelectorName, ...] = get_args(SelectorName)
+# Blocks that follow the state. They are for solving: the loss has no mask term (Equation 7), which vanishes only where
+# the reverse and the forward process draw their blocks alike (Equation 8).
+STATE_DEPENDENT: tuple[SelectorName, ...] = ("margin", "critical")
 
 
 @dataclass(frozen=True)

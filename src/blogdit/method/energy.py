@@ -14,13 +14,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from blogdit.method.batch import Batch, PairTerms, ScopeTerms
+from blogdit.method.batch import Batch
+from blogdit.method.structure import PairTerms, ScopeTerms
 
 KINDS = ("not_equal", "conflict", "all_different", "linear", "count", "table")
 AllDifferentForm = Literal["counts", "pairs"]
-OPTIMISATION_WEIGHT = (
-    1.01  # lambda where an objective competes with the constraints, in units of the largest gain of a variable
-)
+# lambda where an objective competes with the constraints, in units of the most that one variable can change it
+OPTIMISATION_WEIGHT = 1.01
 
 
 def _at_variables(x: Tensor, batch: Batch, variables: Tensor) -> Tensor:

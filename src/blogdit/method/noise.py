@@ -2,19 +2,18 @@
 
 - `GeneratorNoise` draws from one torch generator: fast, for training.
 - `StreamNoise` computes each number from (seed, instance, chain, draw, variable, value): what an instance sees does
-  not depend on the instances beside it, on padding or on order. For solving.
+  not depend on the instances beside it, on padding or on order. For solving. On a GPU, `network/kernels/noise.py` has
+  a subclass that computes the same numbers in one kernel.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from typing import Protocol
+from typing import Protocol, Self
 
 import torch
 from torch import Tensor
-
-from blogdit.network.runtime import runs_kernels
 
 
 class Noise(Protocol):
@@ -69,9 +68,34 @@ class StreamNoise:
         self.keys = keys.to(torch.int32)  # of a larger number, the lower 32 bits
         self.draws = torch.zeros_like(self.keys) if draws is None else draws.to(torch.int32)
 
-    def take(self, index: Tensor) -> StreamNoise:
+    def take(self, index: Tensor) -> Self:
         """The streams of the instances at `index`."""
-        return StreamNoise(self.keys[index], self.draws[index])
+        return type(self)(self.keys[index], self.draws[index])
+
+    def join(self, other: StreamNoise) -> Self:
+        """These streams and those of another batch, one after the other."""
+        return type(self)(torch.cat([self.keys, other.keys]), torch.cat([self.draws, other.draws]))
+
+    def uniform(self, chains: int, instances: int, variables: int) -> Tensor:
+        """(chains, B, variables) in [0, 1)."""
+        numbers = self._uniform(chains, variables)
+        self.draws = self.draws + 1  # also for no numbers: what comes next must not depend on the batch
+        return numbers
+
+    def normal(self, chains: int, instances: int, variables: int, width: int) -> Tensor:
+        """(chains, B, variables, width) from N(0, 1)."""
+        numbers = self._normal(chains, variables, width)
+        self.draws = self.draws + 1
+        return numbers
+
+    def _uniform(self, chains: int, variables: int) -> Tensor:
+        return self._bits(chains, variables, 1, lane=0).squeeze(-1).float() * 2.0**-24
+
+    def _normal(self, chains: int, variables: int, width: int) -> Tensor:
+        """Box-Muller from two uniform numbers per entry."""
+        first = (self._bits(chains, variables, width, lane=0).float() + 0.5) * 2.0**-24  # (0, 1)
+        second = self._bits(chains, variables, width, lane=1).float() * 2.0**-24
+        return torch.sqrt(-2.0 * torch.log(first)) * torch.cos(2 * math.pi * second)
 
     def _bits(self, chains: int, variables: int, width: int, lane: int) -> Tensor:
         """(chains, B, variables, width) 24-bit numbers."""
@@ -80,41 +104,3 @@ class StreamNoise:
         key = mix(key.view(1, -1, 1, 1) + count(chains).view(-1, 1, 1, 1) * 0x3C6EF372)
         key = mix(key + count(variables).view(1, 1, -1, 1) * 0x5BD1E995)
         return (mix(key ^ mix(count(width) + 0x51ED270B)) >> 8) & 0xFFFFFF
-
-    def uniform(self, chains: int, instances: int, variables: int) -> Tensor:
-        if variables == 0:
-            numbers = torch.zeros(chains, instances, 0, device=self.keys.device)
-        elif runs_kernels(self.keys.device):
-            from blogdit.network.kernels.neighbours import stream_noise
-
-            numbers = stream_noise(self.keys, self.draws, chains, variables, 1, normal=False).squeeze(-1)
-        else:
-            numbers = self._bits(chains, variables, 1, lane=0).squeeze(-1).float() * 2.0**-24  # [0, 1)
-        self.draws = self.draws + 1  # also for no numbers: what comes next must not depend on the batch
-        return numbers
-
-    def normal(self, chains: int, instances: int, variables: int, width: int) -> Tensor:
-        """Box-Muller from two uniform numbers per entry."""
-        if runs_kernels(self.keys.device):
-            from blogdit.network.kernels.neighbours import stream_noise
-
-            numbers = stream_noise(self.keys, self.draws, chains, variables, width, normal=True)
-        else:
-            first = (self._bits(chains, variables, width, lane=0).float() + 0.5) * 2.0**-24  # (0, 1)
-            second = self._bits(chains, variables, width, lane=1).float() * 2.0**-24
-            numbers = torch.sqrt(-2.0 * torch.log(first)) * torch.cos(2 * math.pi * second)
-        self.draws = self.draws + 1
-        return numbers
-
-
-def value_codes(sets: int, values: int, dim: int, generator: torch.Generator) -> Tensor:
-    """Sets of random codes (sets, K, dim) of length sqrt(dim) on the CPU, orthogonal as far as dim allows. Code k
-    depends on those before it only, so a larger K adds codes and changes none."""
-    blocks = []
-    width = -(-dim // 16) * 16  # torch draws 16 at a time: whole rows make the first numbers the same for every K
-    for start in range(0, values, dim):
-        rows = torch.randn(min(dim, values - start), sets, width, generator=generator)[..., :dim]
-        frames, upper = torch.linalg.qr(rows.permute(1, 2, 0).double())  # float32 would show how many there are
-        signs = upper.diagonal(dim1=-2, dim2=-1).sign()  # they make the frames uniformly distributed
-        blocks.append((frames * signs[:, None, :]).mT)
-    return (torch.cat(blocks, 1) * math.sqrt(dim)).float()

@@ -24,7 +24,7 @@ class DenoiserConfig:
     signed: bool = False  # relations have weights: attention follows their size, heads are split by their sign
     edge_features: bool = False  # learn how the kinds of relations bias attention; slower
     position_dims: int = 0  # dimensions of the grid that variables lie on; 0: variables have no place
-    values: Literal["axis", "codes", "table"] = "axis"
+    values: Literal["axis", "table"] = "axis"  # "table" is an ablation: see table.py
     max_values: int = 0  # of a table
 
     def __post_init__(self) -> None:
@@ -33,8 +33,8 @@ class DenoiserConfig:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.relation not in ("learned", "fixed", "neighbours"):
             raise ValueError(f"relation must be learned, fixed or neighbours, got {self.relation!r}")
-        if self.values not in ("axis", "codes", "table"):
-            raise ValueError(f"values must be axis, codes or table, got {self.values!r}")
+        if self.values not in ("axis", "table"):
+            raise ValueError(f"values must be axis or table, got {self.values!r}")
         if self.relation_bias > 0:
             raise ValueError(f"relation_bias must not be positive, got {self.relation_bias}")
         if self.values == "table" and self.max_values < 1:
@@ -50,4 +50,3 @@ class Context(NamedTuple):
     bias: Bias
     domain: Tensor | None  # (M, K); None: all variables have all values
     features: Tensor  # (M, K, F)
-    codes: Tensor | None  # (R, G, K, dim), where values enter through codes

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from blogdit.core.constraints import IntArray, NotEqual, whole_number
+from blogdit.core.arrays import whole_number
+from blogdit.core.constraints import IntArray, NotEqual
 from blogdit.core.instance import Instance
 from blogdit.problems.base import Family
 from blogdit.problems.graphs import (

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from blogdit.core.constraints import FloatArray, IntArray, check_range, integers, reals, whole_number
+from blogdit.core.arrays import FloatArray, IntArray, check_range, integers, reals, whole_number
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from blogdit.core.constraints import AllDifferent, IntArray, integers, whole_number
+from blogdit.core.arrays import integers, whole_number
+from blogdit.core.constraints import AllDifferent, IntArray
 from blogdit.core.instance import Instance
 from blogdit.problems.base import Family
 from blogdit.problems.sudoku_boards import layout, random_puzzles

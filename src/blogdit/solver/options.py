@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, TypedDict
 
-from blogdit.core.constraints import LARGEST_SEED, whole_number
+from blogdit.core.arrays import LARGEST_SEED, whole_number
 from blogdit.method.blocks import SELECTORS, SelectorName
 
 

@@ -1,20 +1,19 @@
-"""What training minimises, energy - tau * entropy + tau * noise matching (Equation 5), and its schedules."""
+"""The loss of `method/loss.py` as a module that can be compiled and shared by processes, and its schedules."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
 from blogdit.method.batch import Batch
 from blogdit.method.blocks import Selector
-from blogdit.method.chain import unroll
-from blogdit.method.energy import energy
+from blogdit.method.chain import sample
+from blogdit.method.loss import path_loss
 from blogdit.method.noise import Noise
-from blogdit.network.denoiser import Denoiser, in_bfloat16
+from blogdit.network.denoiser import Denoiser, Network, in_bfloat16
 from blogdit.training.recipe import Recipe
 
 
@@ -24,23 +23,28 @@ class TrainingLoss(nn.Module):
     def __init__(self, denoiser: Denoiser, recipe: Recipe, compiled: bool, bfloat16: bool):
         super().__init__()
         self.denoiser, self.recipe = denoiser, recipe
-        call: Callable[..., Any] = torch.compile(denoiser, dynamic=False) if compiled else denoiser
+        network: Network = torch.compile(denoiser, dynamic=False) if compiled else denoiser
         # Not the network itself but a way to call it, so that its parameters are registered once.
-        self.call = in_bfloat16(call) if bfloat16 else lambda *inputs: call(*inputs)
+        self.network: Network = in_bfloat16(network) if bfloat16 else lambda *inputs: network(*inputs)
 
     def forward(
-        self, batch: Batch, logits: Tensor, progress: Tensor, codes: Tensor | None, noise: Noise, tau: Tensor
+        self, batch: Batch, logits: Tensor, progress: Tensor, noise: Noise, tau: Tensor
     ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-        config = self.recipe.training
-        context = self.denoiser.context(batch, codes)
-        selector = Selector(config.selector, batch)
-        end = unroll(self.call, context, batch, logits, progress, self.recipe.chain, selector, noise)
-        x = batch.allowed(end.logits).softmax(-1)
-        h = energy(x, batch, form=config.all_different).mean()
-        spread, matching = end.entropy.mean(), end.noise_matching.mean()
-        loss = h + tau * matching - (tau * spread if config.entropy else 0.0)
-        terms = {"loss": loss, "energy": h, "entropy": spread, "noise_matching": matching, "share": end.block_share}
-        return loss, end.logits.detach(), {name: term.detach() for name, term in terms.items()}
+        """One reverse step for each row of `progress` (steps, chains, B), which says how far along its schedule a chain
+        is. Returns the loss, the last logits (R, M, K), and the terms for the log."""
+        config, chain = self.recipe.training, self.recipe.chain
+        denoise = replace(self.denoiser.on(batch), network=self.network)
+        rates = (chain.schedule.rate(done[..., None]) for done in progress)  # each (chains, B, 1)
+        steps = sample(denoise, batch, logits, rates, chain, Selector(config.selector, batch), noise)
+        path = path_loss(steps, batch, chain, tau, config.all_different, config.entropy)
+        terms = {
+            "loss": path.loss,
+            "energy": path.energy,
+            "entropy": path.entropy,
+            "noise_matching": path.noise_matching,
+            "share": path.block_share,
+        }
+        return path.loss, path.logits.detach(), {name: term.detach() for name, term in terms.items()}
 
 
 def learning_rate(recipe: Recipe, updates: int, spent: float) -> float:

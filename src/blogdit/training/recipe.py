@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
-from blogdit.method.blocks import SELECTORS, Schedule, SelectorName
+from blogdit.core.errors import InputError
+from blogdit.method.blocks import SELECTORS, STATE_DEPENDENT, Schedule, SelectorName
 from blogdit.method.chain import ChainConfig
 from blogdit.method.energy import AllDifferentForm
 from blogdit.network.checkpoint import chain_from_dict
@@ -52,8 +53,7 @@ class TrainConfig:
     weight_decay: float = 0.01
     clip: float = 1.0
     ema: float = 0.999
-    code_sets: int = 1024  # sets of value codes; each instance of an update takes one at random
-    selector: SelectorName = "random"
+    selector: SelectorName = "random"  # how blocks are drawn in training; not by the state, see blocks.STATE_DEPENDENT
     pool: int = 8192  # instances generated for training
     validation: int = 256  # instances generated for validation
     validation_steps: int = 100
@@ -63,16 +63,7 @@ class TrainConfig:
     compile: Literal["auto", "yes", "no"] = "auto"
 
     def __post_init__(self) -> None:
-        for name in (
-            "batch_size",
-            "unroll",
-            "horizon",
-            "pool",
-            "validation",
-            "validation_steps",
-            "validate_every",
-            "code_sets",
-        ):
+        for name in ("batch_size", "unroll", "horizon", "pool", "validation", "validation_steps", "validate_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         for name in ("tau_start", "learning_rate", "clip", "tau_share"):
@@ -88,6 +79,11 @@ class TrainConfig:
         for name in ("selector", "validation_selector"):
             if getattr(self, name) not in SELECTORS:
                 raise ValueError(f"{name} must be one of {', '.join(SELECTORS)}, got {getattr(self, name)!r}")
+        if self.selector in STATE_DEPENDENT:
+            raise ValueError(
+                f"selector {self.selector!r} draws blocks by the state, for which the loss lacks a term; "
+                f"expected {', '.join(name for name in SELECTORS if name not in STATE_DEPENDENT)} in training"
+            )
         for name, allowed in (
             ("precision", ("auto", "float32", "bfloat16")),
             ("compile", ("auto", "yes", "no")),
@@ -112,13 +108,21 @@ class Recipe:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Recipe:
-        return cls(
-            problem=data["problem"],
-            generator=data["generator"],
-            denoiser=DenoiserConfig(**data["denoiser"]),
-            chain=chain_from_dict(data["chain"]),
-            training=TrainConfig(**data["training"]),
-        )
+        """What `to_dict` made; an InputError if it has a setting that this version does not know or allow."""
+        for part, config in (("denoiser", DenoiserConfig), ("chain", ChainConfig), ("training", TrainConfig)):
+            known = {item.name for item in fields(config)}
+            if gone := sorted(set(data[part]) - known):
+                raise InputError(f"has the setting {gone[0]!r}, which this version of blogdit does not know")
+        try:
+            return cls(
+                problem=data["problem"],
+                generator=data["generator"],
+                denoiser=DenoiserConfig(**data["denoiser"]),
+                chain=chain_from_dict(data["chain"]),
+                training=TrainConfig(**data["training"]),
+            )
+        except ValueError as error:
+            raise InputError(str(error)) from None
 
 
 def _names(config: type) -> dict[str, Any]:

@@ -8,19 +8,40 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, distributed
 
 from blogdit.core.errors import InputError
+from blogdit.method.noise import GeneratorNoise
 from blogdit.network.checkpoint import read_tensors, write_tensors
-
-if TYPE_CHECKING:
-    from blogdit.training.trainer import Trainer
+from blogdit.network.denoiser import Denoiser
+from blogdit.training.data import Data
+from blogdit.training.recipe import Recipe
+from blogdit.training.state import Chains, Progress
 
 STATE = "state.safetensors"
 STATE_FORMAT, STATE_VERSION = "blogdit-training-state", 1
+
+
+class Run(Protocol):
+    """What is saved of a run (a `Trainer`), and what decides whether a state fits it."""
+
+    recipe: Recipe
+    data: Data
+    seed: int
+    device: torch.device
+    rank: int
+    world: int
+    progress: Progress
+    denoiser: Denoiser
+    average: dict[str, Tensor]  # of the weights
+    parameters: list[torch.nn.Parameter]
+    optimizer: torch.optim.AdamW
+    chains: Chains
+    host: torch.Generator  # draws instances
+    noise: GeneratorNoise
 
 
 class Log:
@@ -70,7 +91,7 @@ def _everywhere(tensor: Tensor, world: int) -> Tensor:
     return torch.stack(parts)
 
 
-def save_state(path: Path, run: Trainer) -> None:
+def save_state(path: Path, run: Run) -> None:
     """All that `load_state` needs for the run to go on exactly. Every process takes part, the first one writes."""
     tensors = {
         "chains.index": _everywhere(run.chains.index, run.world),
@@ -103,7 +124,7 @@ def read_header(path: Path) -> dict[str, Any]:
     return read_tensors(path, STATE_FORMAT, STATE_VERSION)[1]
 
 
-def load_state(path: Path, run: Trainer) -> None:
+def load_state(path: Path, run: Run) -> None:
     tensors, header = read_tensors(path, STATE_FORMAT, STATE_VERSION)
     if header["world"] != run.world:
         raise InputError(f"was saved by {header['world']} processes, this run has {run.world}", path)

@@ -1,4 +1,4 @@
-"""Training without labels: unroll the chain, minimise energy - tau * entropy + tau * noise matching (Equation 5).
+"""Training without labels: unroll the chain, minimise energy - tau * entropy + tau * noise matching (Equation 7).
 
 `Trainer` holds everything that a run is made of; `run` is the loop. Its state goes to disk atomically every few
 minutes, and a resumed run continues as if it had not been interrupted (bit for bit on a CPU).
@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,75 +21,18 @@ from blogdit.method.batch import Batch, collate
 from blogdit.method.chain import prior
 from blogdit.method.noise import GeneratorNoise
 from blogdit.network.checkpoint import Model, save_model
-from blogdit.network.denoiser import CodeBank, Denoiser
+from blogdit.network.denoiser import Denoiser
 from blogdit.network.kernels.recording import record
 from blogdit.network.runtime import commit
 from blogdit.training import runlog
 from blogdit.training.data import Data
 from blogdit.training.loss import TrainingLoss, learning_rate, temperature
 from blogdit.training.recipe import Recipe
+from blogdit.training.state import Budget, Chains, Enqueued, Orders, Progress
 from blogdit.training.validation import validate
 
 MAX_BAD_STEPS = 20  # NaN updates in a row before training gives up
 WARM_UPDATES = 3  # on a GPU, before an update is recorded
-
-
-@dataclass(frozen=True)
-class Budget:
-    """How long to train: a number of updates, or minutes summed over all resumed stretches."""
-
-    updates: int | None = None
-    minutes: float | None = None
-
-    def __post_init__(self) -> None:
-        if (self.updates is None) == (self.minutes is None):
-            raise ValueError("give either updates or minutes")
-        amount = self.updates if self.minutes is None else self.minutes
-        if amount is None or not 0 < amount < math.inf:  # nor a number at all
-            raise ValueError(f"the training budget must be a positive number, got {amount}")
-
-    def spent(self, updates: int, seconds: float) -> float:
-        """The share of the budget that is used up."""
-        return updates / self.updates if self.updates else seconds / (60 * (self.minutes or 1))
-
-
-@dataclass
-class Chains:
-    """Chains that training continues from update to update: which instance each works on, how far it is, where."""
-
-    index: Tensor  # (B,) places in the pool
-    age: Tensor  # (B,) reverse steps done
-    logits: Tensor  # (R, M, K)
-
-
-@dataclass
-class Orders:
-    """What the host tells an update; on the device."""
-
-    index: Tensor  # (B,) the next instance of each chain, should it begin again
-    codes: Tensor  # (B,) sets of codes
-    numbers: Tensor  # learning rate, tau, how much of the average stays
-
-
-@dataclass
-class Enqueued:
-    """An update that the device may still be working on."""
-
-    update: int
-    names: tuple[str, ...]
-    numbers: Tensor
-    known: dict[str, float]  # what the host knows of it
-
-
-@dataclass
-class Progress:
-    """What a run has done so far; JSON in the state file."""
-
-    updates: int = 0
-    seconds: float = 0.0
-    bad_steps: int = 0
-    best_score: float = -math.inf
-    best_update: int = 0
 
 
 class Trainer:
@@ -127,10 +69,9 @@ class Trainer:
             self.parameters, lr=config.learning_rate, weight_decay=config.weight_decay, betas=(0.9, 0.98), fused=cuda,
             capturable=cuda,
         )  # fmt: skip
-        self.host = torch.Generator().manual_seed(seed + 1)  # instances and codes, the same in every process
+        self.host = torch.Generator().manual_seed(seed + 1)  # draws instances, the same in every process
         self.noise = GeneratorNoise(torch.Generator(self.device).manual_seed(seed + 2), (self.rank, self.world))
         self.pool = collate(data.training).to(self.device)
-        self.codes = CodeBank(recipe.denoiser, config.code_sets, self.pool.values, self.host, self.device)
         self.chains = self._first_chains()
         self.consecutive_bad = 0
         self.terms: tuple[str, ...] = ()  # names of the numbers of an update
@@ -174,7 +115,7 @@ class Trainer:
         numbers = torch.tensor([rate, tau, keep])
         if self.device.type == "cuda":
             numbers = numbers.pin_memory().to(self.device, non_blocking=True)
-        orders = Orders(self._draw(len(self.data.training)), self._draw(config.code_sets), numbers)
+        orders = Orders(self._draw(len(self.data.training)), numbers)
         records = self.device.type == "cuda" and self.world == 1 and self.recorded is None
         if records and self.launched >= WARM_UPDATES:
             self.recorded = Recorded(self, orders)
@@ -192,8 +133,7 @@ class Trainer:
         batch = self._restart_old_chains(orders.index)
         steps = torch.arange(config.unroll, device=self.device)[:, None, None]
         progress = (self.chains.age + steps) / max(config.horizon - 1, 1)  # (unroll, 1, B)
-        codes = self.codes.take(orders.codes)
-        loss, logits, terms = self.loss(batch, self.chains.logits, progress, codes, self.noise, tau)
+        loss, logits, terms = self.loss(batch, self.chains.logits, progress, self.noise, tau)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.parameters, config.clip, foreach=True)

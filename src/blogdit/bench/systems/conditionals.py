@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from blogdit.method.batch import Batch, ScopeTerms
+from blogdit.method.batch import Batch
 from blogdit.method.energy import penalty_weights
+from blogdit.method.structure import ScopeTerms
 
 
 @dataclass(frozen=True)

@@ -172,7 +172,7 @@ def _multiprocessors(device: torch.device) -> int:
 
 
 class FusedDenoiser:
-    """Calls like a `Denoiser`. For networks that treat values as an axis, in batches where `fits` says so."""
+    """A `denoiser.Network`, for networks that treat values as an axis, in batches where `fits` says so."""
 
     def __init__(self, denoiser: Denoiser, tile: int = 64):
         assert isinstance(denoiser.body, AxisBody)
