@@ -6,12 +6,12 @@ import dataclasses
 
 import numpy as np
 import pytest
+from blogdit.finishers.polish import LARGE, NOTHING, Pairs, _Descent, can_polish, polish
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blogdit.core.constraints import AllDifferent, NotEqual
 from blogdit.core.instance import Instance, Objective
-from blogdit.finishers.polish import LARGE, NOTHING, Pairs, _Descent, can_polish, polish
 from blogdit.problems import generate, maxcut, mis
 from blogdit.problems.graphs import random_graph
 from helpers import instances

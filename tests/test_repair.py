@@ -6,17 +6,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from blogdit.finishers.repair import Repair, can_repair, repair
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_walk import DEVICE, STATE, expected_costs, starts
 
 from blogdit.core.constraints import AllDifferent, Conflict, NotEqual
 from blogdit.core.instance import Instance, Objective
 from blogdit.finishers import repair as module
 from blogdit.finishers import walk
-from blogdit.finishers.repair import Repair, can_repair, repair
 from blogdit.problems import generate
 from helpers import TRIANGLE, instances
-from test_walk import DEVICE, STATE, expected_costs, starts
 
 PAIRS = instances(kinds=("not_equal", "conflict"), objective=False)
 

@@ -17,8 +17,8 @@ from blogdit.core.instance import Instance, Objective
 from blogdit.core.result import VALID, Sampled
 from blogdit.method.blocks import SELECTORS
 from blogdit.problems import coloring, generate, maxcut, mis
-from blogdit.solver.options import SolveOptions
 from blogdit.solver import solver as module
+from blogdit.solver.options import SolveOptions
 from blogdit.solver.slots import Slots
 from blogdit.solver.solver import Solver
 from helpers import TRIANGLE, answers, assignments, random_model, zoo

@@ -12,8 +12,8 @@ from blogdit.core.instance import Instance, Objective
 from blogdit.method.chain import ChainConfig
 from blogdit.network.checkpoint import Model
 from blogdit.problems import generate, maxcut, sudoku
-from blogdit.solver.options import SolveOptions
 from blogdit.solver.budget import Budget
+from blogdit.solver.options import SolveOptions
 from blogdit.solver.slots import Slot, Slots, goal_of, instance_key, shape_of
 from blogdit.solver.solver import Solver
 from helpers import small_denoiser

@@ -8,18 +8,18 @@ import time
 import numpy as np
 import pytest
 import torch
+from blogdit.finishers.population import search
+from blogdit.finishers.swap_walker import BITS, HALF, ONE, OUT, Walker
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_walk import DEVICE, starts
 
 from blogdit.core.constraints import Conflict, NotEqual
 from blogdit.core.instance import Instance, Objective
 from blogdit.finishers import swaps as module
-from blogdit.finishers.population import search
-from blogdit.finishers.swap_walker import BITS, HALF, ONE, OUT, Walker
 from blogdit.finishers.swaps import Swaps, can_swap, graph_of, without_conflicts
 from blogdit.problems import generate, maxcut, mis
 from blogdit.problems.graphs import random_graph
-from test_walk import DEVICE, starts
 
 
 def graph(vertices: int, share: float, seed: int = 0) -> Instance:

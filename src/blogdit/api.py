@@ -86,8 +86,8 @@ def _solver_for_problem(
 
 def _options(given: Mapping[str, Any]) -> SolveOptions:
     finish = given.get("finish")
-    if finish is not None and finish not in (known := ("auto", "none", *FINISHERS)):
-        raise InputError(f"unknown finisher {finish!r}; expected {', '.join(known)}")
+    if finish is not None and finish not in (names := ("auto", "none", *FINISHERS)):
+        raise InputError(f"unknown finisher {finish!r}; expected {', '.join(names)}")
     try:
         return SolveOptions(**{name: value for name, value in given.items() if value is not None})
     except ValueError as error:

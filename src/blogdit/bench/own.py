@@ -175,7 +175,7 @@ class Blogdit(System):
         return solver_for(instance, model, budget.device, **{k: v for k, v in chosen.items() if v is not None})
 
     def warm_up(self, instances: Sequence[Instance], budget: Budget) -> None:
-        """The weights; on a GPU two steps for each shape, which compile the kernels that it needs, then the finisher."""
+        """The weights; on a GPU two steps for each shape, which compile its kernels, then the finisher."""
         _model(self.weights[instances[0].problem])
         if budget.device == "cpu":
             return

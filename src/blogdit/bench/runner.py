@@ -202,7 +202,12 @@ def perform(run: Run, work: Work) -> Iterator[list[Record]]:
                     "weights": cell.system.provenance(together[0]),
                 }
                 yield [
-                    {**_result(result, cell.system.searches), **shared, "run": number, "best_known": best_known.get(result.instance.name)}
+                    {
+                        **_result(result, cell.system.searches),
+                        **shared,
+                        "run": number,
+                        "best_known": best_known.get(result.instance.name),
+                    }
                     for runs in call.results
                     for number, result in enumerate(runs)
                 ]

@@ -200,8 +200,8 @@ SUITES = {
             runs=20,
             table="instances",
             figure="instances",
-            notes="The best cut of each single chain: of blogdit without a finisher, of RLSA with its descent. The model's "
-            "card chooses blocks at random: the first two columns differ by the clock only.",
+            notes="The best cut of each single chain: of blogdit without a finisher, of RLSA with its descent. The "
+            "model's card chooses blocks at random: the first two columns differ by the clock only.",
         ),
         Suite(
             "trajectory",

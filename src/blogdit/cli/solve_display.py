@@ -1,4 +1,4 @@
-"""What a person watches while `blogdit solve` works, on stderr. Where that is no terminal: only the steps of `--live`."""
+"""What a person watches while `blogdit solve` works, on stderr; where that is no terminal, the steps of `--live`."""
 
 from __future__ import annotations
 

@@ -1,71 +1,169 @@
-"""What annealing has to know of an instance whose variables have two values: costs of flips, and colours.
+"""The energy of an instance whose variables have two values, as annealing uses it.
 
+The energy of x in {0, 1}^n is quadratic. All that a search needs to know is what x_i = 1 costs more than x_i = 0:
+
+    drive_i = h_i + sum_j J_ij x_j
+
+Flipping x_j adds J_ij or -J_ij to it. All numbers are whole numbers, so that sums are exact in any order.
 Variables of one colour share no term: the flips of some change nothing for the others.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
-from blogdit.finishers.rows import Rows
-from blogdit.finishers.terms import NEVER, Couplings
+from blogdit.core.constraints import FloatArray, IntArray
+from blogdit.core.instance import Instance
+from blogdit.finishers.pairs import Pairs
+from blogdit.finishers.tasks import OutOfTime
 
-LEVELS, FINE = 4096, 256  # values of an exponential variable, in steps of 1 / FINE
+MOST = 1 << 28  # units that all terms of a variable may add up to: sums of two such numbers fit 32 bits
+FINEST = 1 << 16  # units for the smallest weight, at most: more is never needed to tell sums apart
+COARSE, FINE_ENOUGH = 1 << 14, 1 << 10  # units for the largest and for the smallest weight, where weights are rounded
+LEVELS, FINE = 4096, 256  # values of an exponential variable in the table, in steps of 1 / FINE
+BETWEEN_LOOKS = 1 << 12  # variables coloured between two looks at the clock, about 10 ms
+AT_ONCE = 1 << 24  # entries of the temporary arrays of `energy_on`: 128 MiB
 
-Int64 = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.intp]
 
 
-@cache
-def levels() -> Int64:
-    """Values of an exponential variable, all equally likely."""
-    return np.rint(-FINE * np.log((np.arange(LEVELS) + 0.5) / LEVELS)).astype(np.int64)
+class Links(NamedTuple):
+    """The neighbours of each variable i, each once, with J: those from starts[i] to starts[i + 1]."""
+
+    starts: Indices
+    other: Indices
+    pull: IntArray
 
 
 class Landscape(NamedTuple):
-    """What flips cost in an instance, in units of the walk's energy of which all costs are multiples."""
+    """An instance. Costs are in units, of which all of them are multiples."""
 
-    unit: int
-    drive: Int64  # of each variable, where all others are 0
-    links: Couplings
-    field: float  # what temperatures are counted in, in the walk's energy
+    unit: int  # in steps of the rounded weights
+    drive: IntArray  # h: the drive of each variable where all others are 0; 0 for variables that cannot change
+    links: Links
+    field: float  # what temperatures are counted in, in steps of the rounded weights
     reach: int  # no flip costs more than this
-    classes: list[npt.NDArray[np.intp]]  # variables that may change, by colour
+    colours: list[Indices]  # the variables that can change, by colour
+
+    @property
+    def size(self) -> int:
+        return len(self.drive)
+
+    @property
+    def is_mirrored(self) -> bool:
+        """Whether a state and its mirror image always have the same energy, as in MaxCut."""
+        everyone = sum(map(len, self.colours)) == self.size
+        owner = np.repeat(np.arange(self.size), np.diff(self.links.starts))
+        return everyone and not (2 * self.drive + np.bincount(owner, self.links.pull, self.size)).any()
+
+    def energy_on(self, device: torch.device) -> Callable[[Tensor], Tensor]:
+        """A function from states (C, n) on the device to their energies (C,) in units: h x + x J x / 2."""
+        owner = np.repeat(np.arange(self.size), np.diff(self.links.starts))
+        once = owner < self.links.other  # each pair is listed at both ends
+        arrays = (owner[once], self.links.other[once], self.links.pull[once], self.drive)
+        first, second, pull, drive = (torch.from_numpy(array).to(device) for array in arrays)
+
+        def energies(states: Tensor) -> Tensor:
+            found = []
+            for some in torch.split(states, max(AT_ONCE // max(len(pull), 1), 1)):
+                both = some[:, first].bool() & some[:, second].bool()
+                found.append((some * drive).sum(1) + (both * pull).sum(1))
+            return torch.cat(found)
+
+        return energies
 
 
-def landscapes(walk: Rows) -> list[Landscape]:
-    still = walk._costs(walk.x.new_zeros((1, walk.size, walk.variables), dtype=torch.long))[0]
-    drives = (still[..., 1].long() - still[..., 0]).cpu().numpy()
-    return [_landscape(*one) for one in zip(walk.links, drives, walk.usual, strict=True)]
-
-
-def _landscape(links: Couplings, drive: Int64, usual: float | None) -> Landscape:
-    """If pairs are penalties, which no state should pay, temperatures follow what variables usually earn; else the
-    standard deviation of what neighbours at random do to the median variable."""
-    free = np.abs(drive) < NEVER // 2
-    owner = np.repeat(np.arange(len(drive)), np.diff(links.starts))
+def landscape_of(instance: Instance, over: Callable[[], bool] = lambda: False) -> Landscape:
+    """`over` is asked now and then whether to give up; then `OutOfTime` is raised."""
+    pairs = Pairs(instance)
+    scale = _scale(pairs)
+    drive, links = _drives(pairs, scale), _links(pairs, scale, instance.size)
+    free = (instance.domain_sizes == 2) & ~instance.is_given
     unit = max(int(np.gcd.reduce(np.concatenate([links.pull, drive[free]]))), 1)
     drive, links = np.where(free, drive // unit, 0), links._replace(pull=links.pull // unit)
-    # The mean would follow a few large weights, or many variables without neighbours.
-    variances = np.bincount(owner, links.pull.astype(np.float64) ** 2 / 4, len(drive))[np.diff(links.starts) > 0]
+    degrees = np.diff(links.starts)
+    owner = np.repeat(np.arange(len(drive)), degrees)
+    # If pairs are penalties, which no state should pay, temperatures follow what variables usually earn. Else they
+    # follow the standard deviation of what neighbours at random do to the median variable. (The mean would follow a few
+    # large weights, or many variables without neighbours.)
+    variances = np.bincount(owner, links.pull.astype(np.float64) ** 2 / 4, len(drive))[degrees > 0]
     spread = unit * math.sqrt(np.median(variances)) if len(variances) else 0.0
-    field = spread if usual is None else usual
+    field = spread if pairs.usual is None else pairs.usual * scale
     reach = int((np.abs(drive) + np.bincount(owner, np.abs(links.pull), len(drive))).max(initial=0))
-    return Landscape(unit, drive, links, field, reach, _colours(links, free))
+    return Landscape(unit, drive, links, field, reach, _colours(links, free, over))
 
 
-def _colours(links: Couplings, free: npt.NDArray[np.bool_]) -> list[npt.NDArray[np.intp]]:
+@cache
+def levels() -> IntArray:
+    """Values of an exponential variable in steps of 1 / FINE, all equally likely."""
+    return np.rint(-FINE * np.log((np.arange(LEVELS) + 0.5) / LEVELS)).astype(np.int64)
+
+
+def _scale(pairs: Pairs) -> float:
+    """Steps for a weight of 1. No weight is rounded if all are multiples of the smallest and there is room."""
+    sizes = np.abs(np.concatenate([pairs.weights, pairs.unary[np.isfinite(pairs.unary)]]))
+    sizes = sizes[sizes > 0]
+    if not len(sizes):
+        return 1.0
+    reach = np.bincount(pairs.owner, np.abs(pairs.weights), len(pairs.unary)).astype(np.float64)
+    reach += np.abs(np.where(np.isfinite(pairs.unary), pairs.unary, 0.0)).max(1)
+    most = max(reach.max(), 1e-280)  # nothing below is divided by zero
+    smallest, largest = max(sizes.min() / most, 1e-280), sizes.max() / most  # shares of what a variable can have
+    multiples = 64 * (sizes / most) / smallest  # penalties are 65/64 of a gain
+    exact = min(MOST * smallest, FINEST) // 64 * 64
+    if exact and np.all(np.abs(multiples - np.rint(multiples)) <= 1e-9 * multiples):
+        return float(exact / smallest / most)
+    return float(min(MOST, max(COARSE / largest, FINE_ENOUGH / smallest)) / most)
+
+
+def _in_steps(scale: float, amounts: FloatArray) -> IntArray:
+    return np.rint(amounts * scale).astype(np.int64)
+
+
+def _drives(pairs: Pairs, scale: float) -> IntArray:
+    """h: x_i = 1 instead of 0, where all others are 0."""
+    own, theirs = pairs.values.T
+    weights = _in_steps(scale, pairs.weights)
+    # "The same value" costs w at 0 and nothing at 1; other terms count where the neighbour has to be at 0.
+    more = np.where(own < 0, -weights, np.where(theirs == 0, weights * (2 * own - 1), 0))
+    drive = np.zeros(len(pairs.unary), np.int64)
+    np.add.at(drive, pairs.owner, more)
+    if pairs.unary.shape[1] == 2:
+        alone = np.where(np.isfinite(pairs.unary), pairs.unary, 0.0)
+        drive += _in_steps(scale, alone[:, 1]) - _in_steps(scale, alone[:, 0])
+    return drive
+
+
+def _links(pairs: Pairs, scale: float, size: int) -> Links:
+    """J: what x_j = 1 instead of 0 adds to the drive of variable i. "The same value" costs w more at 1 and w less at 0;
+    other terms have a sign for each end."""
+    own, theirs = pairs.values.T
+    weights = _in_steps(scale, pairs.weights)
+    pull = np.where(own < 0, 2 * weights, weights * (2 * own - 1) * (2 * theirs - 1))
+    keys, index = np.unique(pairs.owner * size + pairs.other, return_inverse=True)
+    total = np.zeros(len(keys), np.int64)
+    np.add.at(total, index, pull)
+    starts = np.searchsorted(keys, size * np.arange(size + 1))
+    return Links(starts, keys % max(size, 1), total)
+
+
+def _colours(links: Links, free: npt.NDArray[np.bool_], over: Callable[[], bool]) -> list[Indices]:
     """Greedily, variables with most neighbours first."""
     starts, others = links.starts.tolist(), links.other.tolist()
     taken = [0] * len(free)  # colours of the neighbours of a variable, as bits
     classes: list[list[int]] = []
     ordered = np.argsort(-np.diff(links.starts), kind="stable")
-    for v in ordered[free[ordered]].tolist():
+    for number, v in enumerate(ordered[free[ordered]].tolist()):
+        if number % BETWEEN_LOOKS == 0 and over():
+            raise OutOfTime
         colour = (~taken[v] & (taken[v] + 1)).bit_length() - 1
         if colour == len(classes):
             classes.append([])

@@ -1,69 +1,170 @@
-"""The search after the last step for independent sets: no two variables of a pair at 1, and as many at 1 as possible.
+"""Independent sets without weights: no two variables of a pair at 1, and as many variables at 1 as possible.
 
-Walkers (`swap_walker`, on a GPU `swap_kernel`) begin with the sets that the chains have found, or with nothing.
+A walker has a set of variables; at every step one comes in and one leaves. A set that is larger than the best one has
+conflicts. A step brings in the variable whose conflicts with the set weigh least. It takes out the member whose
+conflicts weigh most. Every few steps one is added to the weight of every pair that is still in conflict. So a pair that
+is hard to satisfy counts more and more, and the search does not come back to it. When no conflict is left, the set is
+the best, and the next one has to be larger. Of equals, the variable that changed longest ago goes first.
+
+Weights of pairs are those of NuMVC (Cai, Su, Luo and Sattar 2013). On a GPU `swaps_kernel` takes the same steps.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
-from torch import Tensor
 
-from blogdit.core.constraints import Conflict
+from blogdit.core.constraints import Conflict, IntArray
 from blogdit.core.instance import Instance
-from blogdit.finishers.swap_walker import Bools, Graph, Walker, begin
-from blogdit.finishers.walk import SIDE_BY_SIDE
+from blogdit.finishers.base import Deadline, Finish, Task
+from blogdit.finishers.tasks import answer, clean_starts, in_turn, is_enough, programs_at_once
+from blogdit.method.noise import mix, wrap
 from blogdit.network.runtime import runs_kernels
 
-if TYPE_CHECKING:
-    from blogdit.finishers.swap_kernel import KernelWalkers
+MOST_VARIABLES = {
+    "cpu": 2048,
+    "cuda": 4096,
+}  # a step on a CPU takes as long as n; keys of the kernel have 12 bits for i
+MOST_WEIGHTS = 1 << 30  # of all walkers on a GPU at a time, 2 bytes each; a walker has n * n of them
+CPU_STEPS = 16  # for each variable, without a deadline: about 2 s for the largest graphs
+GPU_STEPS = 1 << 17  # of every walker, without a deadline: some seconds for the largest graphs
+MOST_STEPS = (1 << 31) - (1 << 13)  # keys have 31 bits for the number of a step
+WALKERS = 8  # of an instance on a GPU, or more to fill it; on a CPU one long walk finds more than several short ones
+CPU_STRETCH = 64  # steps between looks at the clock: about 1 ms
+LAUNCH = 1 << 23  # steps times variables of one launch: hundredths of a second on current data-centre GPUs
+LEAST_LOAD = 1024  # variables: a step on a smaller graph takes a GPU as long as on one of this size
+HEAVIER_EVERY = 16  # steps that conflicts stay before they weigh more; at every step it is no better, and dearer
+HEAVIEST = (1 << 15) - 1  # weight: the kernel stores 16 bits
+# A key of 64 bits orders variables: the weight of their conflicts first, then the step at which they last changed; of
+# members less that step, so that the greatest key is the one to leave.
+BITS, ONE, HALF = 32, 1 << 32, 1 << 31
+OUT = 1 << 61  # added to the key of members, and of variables that may never come in
+TORN = OUT + HALF  # keys of members with conflicts are above
 
-MOST_VARIABLES = 4096  # a walker has a weight for every two of them
-MOST_WEIGHTS = {"cpu": 1 << 25, "cuda": 1 << 30}  # of all walkers that are on the device at a time
-WALKERS = {"cpu": 1, "cuda": 8}  # of an instance; one long walk finds more than several short ones
-FEW_STARTS = 4  # that a CPU looks at: the good ones come last
-STEPS = {"cpu": 16, "cuda": 512}  # for each variable, unless they may take all the time
-MOST_STEPS = (1 << 31) - (1 << 13)  # keys have 31 bits for them
-GLANCE, LAUNCH = 256, 1 << 23  # steps of all walkers between looks at the clock; with the kernel, times variables
-COUNTED = 16  # steps of each between looks, where steps are counted: what is seen must not depend on who else walks
-
-Stop = Callable[[], bool]
+Bools = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.intp]
 
 
-def can_swap(instance: Instance) -> bool:
-    """True for independent sets without weights, some variables of which may be given as 0."""
+class Graph(NamedTuple):
+    """Which variables may not both be in a set, (n, n), and which may be in one at all, (n,)."""
+
+    near: Bools
+    may_enter: Bools
+
+    @property
+    def size(self) -> int:
+        return len(self.may_enter)
+
+
+class Swaps:
+    """Walkers that begin with the sets of the chains, or with nothing."""
+
+    name = "swaps"
+
+    def __init__(self, device: torch.device | str = "cpu", threads: int | None = None):
+        """Without a GPU it runs on one core."""
+        self.device = torch.device(device)
+        self.kernels = runs_kernels(self.device)
+
+    def supports(self, instance: Instance) -> bool:
+        """Independent sets without weights, some variables of which may be given as 0."""
+        return instance.size <= MOST_VARIABLES["cuda" if self.kernels else "cpu"] and is_independent_set(instance)
+
+    def finish(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[Finish]:
+        if self.kernels:
+            return self._on_gpu(tasks, deadline, seed)
+        return [_on_cpu(task, end, seed) for task, end in in_turn(tasks, deadline)]
+
+    def _on_gpu(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[Finish]:
+        """Batches of tasks that have room for their weights on the device."""
+        finishes: list[Finish] = []
+        for batch in _batches(tasks):
+            part = deadline.share(len(batch) / (len(tasks) - len(finishes)))
+            finishes += self._batch_on_gpu(batch, part, seed)
+        return finishes
+
+    def _batch_on_gpu(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[Finish]:
+        from blogdit.finishers.swaps_kernel import KernelWalkers
+
+        if deadline.passed():
+            return [answer(task, []) for task in tasks]
+        variables, at_once = _largest(tasks), programs_at_once(self.device)
+        chains = WALKERS
+        if not deadline.unlimited:  # few instances do not fill a GPU
+            chains = max(chains, min(at_once, MOST_WEIGHTS // variables**2) // len(tasks))
+        graphs = [graph_of(task.instance) for task in tasks]
+        sets = [starting_sets(graph, clean_starts(task), chains) for graph, task in zip(graphs, tasks, strict=True)]
+        walkers = KernelWalkers(graphs, sets, variables, self.device, seed)
+        rounds = -(-len(tasks) * chains // at_once)
+        stretch = max(LAUNCH // max(variables, LEAST_LOAD) // rounds, 1)
+        left = GPU_STEPS if deadline.unlimited else MOST_STEPS
+        while left > 0 and not walkers.done():
+            walkers.take(min(stretch, left))
+            left -= stretch
+            torch.cuda.synchronize()  # the clock is that of steps that are done
+            if deadline.passed():
+                break
+            # Without a deadline all steps are taken: an answer must not depend on the tasks beside it.
+            if not deadline.unlimited and _all_enough(tasks, walkers.best().cpu().numpy()):
+                break
+        rows = walkers.best().cpu().numpy()
+        return [answer(task, [row[: task.instance.size]]) for task, row in zip(tasks, rows, strict=True)]
+
+
+def _on_cpu(task: Task, deadline: Deadline, seed: int) -> Finish:
+    if deadline.passed():
+        return answer(task, [])
+    graph = graph_of(task.instance)
+    (chosen,) = starting_sets(graph, clean_starts(task), 1)
+    walker = Walker(graph, chosen, first_order(graph.size, 0, seed))
+    left, seen = CPU_STEPS * graph.size if deadline.unlimited else MOST_STEPS, -1
+    while left > 0 and not walker.done and not deadline.passed():
+        if len(walker.best) > seen and is_enough(task, walker.best_set()):
+            break
+        seen = len(walker.best)
+        walker.take(min(CPU_STRETCH, left))
+        left -= CPU_STRETCH
+    return answer(task, [walker.best_set()])
+
+
+def _largest(tasks: Sequence[Task]) -> int:
+    return max(1, *(task.instance.size for task in tasks))
+
+
+def _batches(tasks: Sequence[Task]) -> Iterator[list[Task]]:
+    """Tasks in order, as many at a time as there is room for."""
+    batch: list[Task] = []
+    for task in tasks:
+        if batch and (len(batch) + 1) * WALKERS * _largest([*batch, task]) ** 2 > MOST_WEIGHTS:
+            yield batch
+            batch = []
+        batch.append(task)
+    if batch:
+        yield batch
+
+
+def _all_enough(tasks: Sequence[Task], rows: IntArray) -> bool:
+    pairs = zip(tasks, rows, strict=True)
+    return all(task.target is not None and is_enough(task, row[: task.instance.size]) for task, row in pairs)
+
+
+def is_independent_set(instance: Instance) -> bool:
+    """Whether all is about how many variables are at 1, and a pair may not have both of them there."""
     goal = instance.objective
-    if goal is None or instance.size > MOST_VARIABLES or len(goal.differ) or len(goal.pairwise):
+    if goal is None or len(goal.differ) or len(goal.pairwise) or (instance.domain_sizes > 2).any():
         return False
-    if (instance.domain_sizes > 2).any() or (instance.given_values[instance.is_given] != 0).any():
+    if (instance.given_values[instance.is_given] != 0).any():
         return False
     if not all(isinstance(group, Conflict) and (group.values == 1).all() for group in instance.constraints):
         return False
     worth = np.zeros((2, instance.size))
-    inside = goal.unary[:, 1] < 2
-    np.add.at(worth, (goal.unary[inside, 1], goal.unary[inside, 0]), goal.unary_weights[inside])
+    np.add.at(worth, (goal.unary[:, 1], goal.unary[:, 0]), goal.unary_weights)
     gain = (worth[1] - worth[0])[_may_enter(instance)] * (1 if goal.sense == "maximize" else -1)
     return bool(len(gain) and gain[0] > 0 and (gain == gain[0]).all())
-
-
-def kind_of(device: torch.device) -> str:
-    """Where the steps are taken: without kernels on the host, whatever the device."""
-    return "cuda" if runs_kernels(device) else "cpu"
-
-
-def walkers(starts: int, variables: int, kind: str) -> int:
-    """Of each instance: on a GPU one for each start, if there is room, on a CPU for the best."""
-    room = max(MOST_WEIGHTS[kind] // variables**2, 1)
-    return min(max(WALKERS[kind], starts), room) if kind == "cuda" else WALKERS[kind]
-
-
-def together(starts: int, variables: int, kind: str) -> int:
-    """How many instances there is room for at a time."""
-    return max(MOST_WEIGHTS[kind] // (walkers(starts, variables, kind) * variables**2), 1)
 
 
 def _may_enter(instance: Instance) -> Bools:
@@ -89,79 +190,97 @@ def without_conflicts(near: Bools, chosen: Bools) -> Bools:
     return chosen
 
 
-def _starts(graph: Graph, given: Bools, chains: int) -> Bools:
-    """The largest sets in the states (C, N) of an instance first, then empty ones; (chains, n)."""
-    sets = [without_conflicts(graph.near, state[: graph.size] & graph.may_enter) for state in given]
-    order = sorted(range(len(sets)), key=lambda chain: -sets[chain].sum())[:chains]
-    empty = [np.zeros(graph.size, np.bool_)] * (chains - len(order))
-    return np.array([sets[chain] for chain in order] + empty).reshape(chains, graph.size)
+def starting_sets(graph: Graph, states: IntArray, walkers: int) -> Bools:
+    """The largest sets in the states (chains, n) first, then empty ones; (walkers, n)."""
+    sets = [without_conflicts(graph.near, (state == 1) & graph.may_enter) for state in states]
+    sets = sorted(sets, key=lambda chosen: -int(chosen.sum()))[:walkers]
+    sets += [np.zeros(graph.size, np.bool_)] * (walkers - len(sets))
+    return np.array(sets).reshape(walkers, graph.size)
 
 
-class Swaps:
-    """Walkers on instances, from starts (C, B, N); where there are more of them, others begin with nothing. They take a
-    number of steps or, with `all_the_time`, as many as there is time for."""
-
-    def __init__(self, instances: Sequence[Instance], values: Tensor, all_the_time: bool = False):
-        _, size, self.variables = values.shape
-        self.device = values.device
-        kind = kind_of(self.device)
-        given = (values if kind == "cuda" else values[-FEW_STARTS:]).cpu().numpy() == 1
-        variables = max(self.variables, 1)
-        chains = walkers(len(values), variables, kind)
-        if all_the_time and kind == "cuda":  # few instances do not fill a GPU
-            chains = max(chains, min(SIDE_BY_SIDE, MOST_WEIGHTS[kind] // variables**2) // size)
-        self.graphs = [graph_of(one) for one in instances]
-        starts = [_starts(graph, given[:, place], chains) for place, graph in enumerate(self.graphs)]
-        self.steps = MOST_STEPS if all_the_time else min(STEPS[kind] * self.variables, MOST_STEPS)
-        self.walkers: Walkers | KernelWalkers
-        if kind == "cuda":
-            from blogdit.finishers.swap_kernel import KernelWalkers
-
-            self.walkers = KernelWalkers(self.graphs, starts, self.variables, self.device)
-            waves = -(-size * chains // SIDE_BY_SIDE)
-            self.stretch = max(LAUNCH // max(self.variables, 1024) // waves, 1)
-        else:
-            self.walkers = Walkers(self.graphs, starts, self.variables)
-            self.stretch = max(GLANCE // (size * chains), 1) if all_the_time else COUNTED
-
-    def run(self, deadline: float, may_end: Stop) -> None:
-        """All steps, unless the time is over."""
-        taken = 0
-        while taken < self.steps and not self.walkers.done():
-            if self.device.type == "cuda":
-                torch.cuda.synchronize()  # the clock is that of steps that are done
-            if time.monotonic() > deadline or may_end():
-                return
-            some = min(self.stretch, self.steps - taken)
-            self.walkers.take(some)
-            taken += some
-
-    def lowest(self) -> Tensor:
-        """The largest set of each instance, (B, N)."""
-        return self.walkers.best().to(self.device)
+def first_order(size: int, walker: int, seed: int) -> IntArray:
+    """When each variable last changed, for a walker that has taken no step: below 0, all different, at random."""
+    key = mix(torch.tensor([wrap(seed), wrap(seed >> 32)], dtype=torch.int32)).sum().item()
+    names = torch.arange(size, dtype=torch.int32) * 0x5BD1E995 + wrap(walker * 0x3C6EF372 + int(key))
+    ranks: IntArray = mix(names).argsort(stable=True).argsort().numpy() - size
+    return ranks
 
 
-class Walkers:
-    """All of them, on a CPU; `starts` are their sets, for each graph (C, n)."""
+class Walker:
+    """A set of one graph and the weights of its pairs."""
 
-    def __init__(self, graphs: Sequence[Graph], starts: Sequence[Bools], variables: int):
-        self.variables = variables
-        self.of = [
-            [Walker(graph, chosen, begin(graph.size, number)) for number, chosen in enumerate(sets)]
-            for graph, sets in zip(graphs, starts, strict=True)
-        ]
+    def __init__(self, graph: Graph, chosen: Bools, since: IntArray):
+        """`since` says when each variable last changed."""
+        self.weights = graph.near * np.int64(ONE)
+        self.members = np.zeros(len(chosen), np.intp)
+        self.count = int(chosen.sum())
+        self.members[: self.count] = np.flatnonzero(chosen)
+        self.key = np.where(chosen, -since, since) + self.weights[chosen].sum(0)
+        self.key[chosen | ~graph.may_enter] += OUT
+        self.best, self.now, self.last, self.done = self.members[: self.count].copy(), 0, -1, False
 
     def take(self, steps: int) -> None:
-        for walkers in self.of:
-            for walker in walkers:
-                walker.take(steps)
+        for _ in range(steps):
+            if self.done:
+                return
+            self.now += 1
+            if not self._enter():
+                continue
+            keys = self.key[self.members[: self.count - 1]]  # who has just come stays
+            worst = int(keys.argmax()) if len(keys) else -1
+            if worst < 0 or keys[worst] <= TORN:
+                self.last = -1
+                self._keep()
+            elif self.count > len(self.best) + 1:
+                self._leave(worst, (int(keys[worst]) - OUT + HALF) >> BITS)
 
-    def done(self) -> bool:
-        return all(any(walker.done for walker in walkers) for walkers in self.of)
+    def _enter(self) -> bool:
+        """Bring in the variable whose conflicts weigh least, but not the one that has just left."""
+        key, last = self.key, self.last
+        if last >= 0:
+            key[last] += OUT
+        coming = int(key.argmin())
+        if last >= 0:
+            key[last] -= OUT
+        if coming == last or key[coming] >= OUT - HALF:  # there is no other
+            self.last, self.done = -1, last < 0
+            return False
+        load = (int(key[coming]) + HALF) >> BITS
+        key[coming] = OUT + load * ONE - self.now
+        key += self.weights[coming]
+        self.members[self.count] = coming
+        self.count += 1
+        return True
 
-    def best(self) -> Tensor:
-        found = torch.zeros(len(self.of), self.variables, dtype=torch.long)
-        for values, walkers in zip(found, self.of, strict=True):
-            best = max(walkers, key=lambda walker: len(walker.best)).best_set()
-            values[: len(best)] = torch.from_numpy(best)
-        return found
+    def _leave(self, place: int, load: int) -> None:
+        """Take out the member at `place` of the list."""
+        key, members = self.key, self.members
+        self.last = leaving = int(members[place])
+        self.count -= 1
+        members[place] = members[self.count]
+        key[leaving] = load * ONE + self.now
+        key -= self.weights[leaving]
+        inside = members[: self.count]
+        torn = inside[key[inside] > TORN]
+        if not len(torn):
+            self._keep()
+        elif self.now % HEAVIER_EVERY == 0:
+            self._make_heavier(torn)
+
+    def _make_heavier(self, torn: Indices) -> None:
+        """The conflicts among these members."""
+        among = torn[:, None], torn
+        weights = self.weights[among]
+        more = ((weights > 0) & (weights < HEAVIEST * ONE)) * ONE
+        self.weights[among] = weights + more
+        self.key[torn] += more.sum(0)
+
+    def _keep(self) -> None:
+        """The set has no conflicts: remember it if it is the largest."""
+        if self.count > len(self.best):
+            self.best = self.members[: self.count].copy()
+
+    def best_set(self) -> IntArray:
+        values = np.zeros(len(self.key), np.int64)
+        values[self.best] = 1
+        return values

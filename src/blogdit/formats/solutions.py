@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 

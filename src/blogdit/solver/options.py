@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal, TypedDict
 
-from blogdit.core.arrays import LARGEST_SEED, whole_number
+from blogdit.core.arrays import whole_number
+from blogdit.core.constraints import LARGEST_SEED
 from blogdit.method.blocks import SELECTORS, SelectorName
 
 

@@ -52,7 +52,7 @@ class Pace:
         pairs = rng.integers(0, TRIAL_VARIABLES, (TRIAL_PAIRS, 2))
         dims = self.model.denoiser.config.position_dims
         instance = Instance(
-            [values] * TRIAL_VARIABLES,
+            np.full(TRIAL_VARIABLES, values),
             (NotEqual(pairs[pairs[:, 0] != pairs[:, 1]]),),
             positions=np.zeros((TRIAL_VARIABLES, dims), np.int64) if dims else None,
         )

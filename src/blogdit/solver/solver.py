@@ -32,8 +32,8 @@ from blogdit.solver.sampler import Sampler, Watch
 from blogdit.solver.slots import Shape, Slot, Slots, goal_of
 from blogdit.solver.tracing import steps_of
 
-# (variable, value) pairs of all chains on the device at a time, where no batch size is given: enough to keep it busy, few
-# enough that a step stays short (tens of milliseconds).
+# (variable, value) pairs of all chains on the device at a time, where no batch size is given: enough to keep it busy,
+# few enough that a step stays short (tens of milliseconds).
 CAPACITY = {"cpu": 1 << 14, "cuda": 1 << 20}
 MOST_SLOTS = 1024  # instances: a larger batch makes the host's part of a look as long as the steps before it
 LOOK_EVERY = {"cpu": 1, "cuda": 16}  # steps; a look at a GPU makes it wait, and a CPU has nothing to wait for
@@ -100,7 +100,7 @@ class Solver:
             yield from steps
             if self.on_step is not None:
                 self.on_step()
-            yield from self._answer_the_done(self.slots)
+            yield from self._answer_the_done()
         self.cut_short = not self.stopping and not queue.is_exhausted()
         if self.slots is not None:
             slots, self.slots = self.slots, None
@@ -158,8 +158,10 @@ class Solver:
 
     # -- the end of an instance ------------------------------------------------------------------------------------
 
-    def _answer_the_done(self, slots: Slots) -> Iterator[Finished]:
-        """Results of instances that the sampler has solved. Those whose sampling is over go to their finishers first."""
+    def _answer_the_done(self) -> Iterator[Finished]:
+        """Results of those that the sampler has solved. Those whose sampling is over go to their finishers first."""
+        slots = self.slots
+        assert slots is not None
         reached = slots.reached.tolist()
         for place, slot in enumerate(slots.members):
             if reached[place] and not slot.answered:
@@ -180,8 +182,8 @@ class Solver:
         return slot.budget.over or slot.budget.is_due()
 
     def _finishers_of(self, slots: Slots, places: list[int]) -> list[tuple[Finisher, list[int]]]:
-        """Which finisher works on whom. Where steps are counted there is one turn, and all finishers of an instance have
-        it one after the other."""
+        """Which finisher works on whom. Where steps are counted there is one turn, and all finishers of an
+        instance have it one after the other."""
         groups: dict[str, tuple[Finisher, list[int]]] = {}
         for place in places:
             slot = slots.members[place]

@@ -1,4 +1,4 @@
-"""Steps of `swap_walker` on a GPU: a program has one walker, its set in registers, and reads rows of its weights."""
+"""Steps of `swaps.Walker` on a GPU: a program has one walker, its set in registers, and reads rows of its weights."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from blogdit.finishers.swap_walker import EVERY, HEAVIEST, Bools, Graph, begin
+from blogdit.finishers.swaps import HEAVIER_EVERY, HEAVIEST, Bools, Graph, first_order
 
-# A key of 63 bits: load, the step of the last change (from -4096 on), the variable.
+# A key of 63 bits: load (20 bits), the step of the last change (31 bits), the variable (12 bits).
 INDEX = tl.constexpr(12)
 LOAD = tl.constexpr(43)
-FIRST = tl.constexpr(4096)
+FIRST = tl.constexpr(4096)  # steps before the first: orders begin below 0
 LATEST = tl.constexpr(0x7FFFFFFF - 4096)
 MOST_LOAD = tl.constexpr((1 << 20) - 1)
 NOBODY = tl.constexpr(0x7FFFFFFFFFFFFFFF)
@@ -95,12 +95,14 @@ def _swap_kernel(
 
 
 class KernelWalkers:
-    """As `swaps.Walkers`, in rows (C * B); `weights` (rows, N, stride)."""
+    """Walkers of several graphs, all with as many walkers, in rows (C * B); `weights` (rows, N, stride)."""
 
-    def __init__(self, graphs: Sequence[Graph], starts: Sequence[Bools], variables: int, device: torch.device):
+    def __init__(
+        self, graphs: Sequence[Graph], starts: Sequence[Bools], variables: int, device: torch.device, seed: int
+    ):
         size, chains = len(graphs), len(starts[0])
         self.size, self.chains, self.variables, self.now = size, chains, variables, 0
-        weights = np.zeros((size, variables, -(-variables // 16) * 16), np.int16)
+        weights = np.zeros((size, variables, -(-variables // 16) * 16), np.int16)  # rows begin at multiples of 32 bytes
         x, load, since = np.zeros((3, chains, size, variables), np.int32)
         may_enter = np.zeros((size, variables), np.int32)
         for place, (graph, sets) in enumerate(zip(graphs, starts, strict=True)):
@@ -109,7 +111,7 @@ class KernelWalkers:
             may_enter[place, :own] = graph.may_enter
             x[:, place, :own] = sets
             load[:, place, :own] = sets.astype(np.float32) @ graph.near
-            since[:, place, :own] = [begin(own, number) for number in range(chains)]
+            since[:, place, :own] = [first_order(own, number, seed) for number in range(chains)]
         self.weights = torch.from_numpy(weights).to(device).repeat(self.chains, 1, 1)
         self.may_enter = torch.from_numpy(may_enter).to(device)
         self.x, self.load, self.since = (torch.from_numpy(t).to(device).view(-1, variables) for t in (x, load, since))
@@ -121,7 +123,7 @@ class KernelWalkers:
         _swap_kernel[(len(self.x),)](
             self.weights, self.may_enter, self.x, self.load, self.since, self.best_x, self.best_size, self.last,
             self.now, steps, self.variables, self.size, self.weights.shape[2],
-            every=EVERY, block=block, num_warps=min(max(block // 256, 1), 16),
+            every=HEAVIER_EVERY, block=block, num_warps=min(max(block // 256, 1), 16),
         )  # fmt: skip
         self.now += steps
 

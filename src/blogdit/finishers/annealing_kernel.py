@@ -1,7 +1,7 @@
-"""Many sweeps of `cooling.Cooling` in one launch: a program stays with its row, whose x is in the first-level cache.
+"""Many sweeps of annealing in one launch. A program stays with its chain, whose x is in the first-level cache.
 
-Programs share nothing. A program takes the variables of one colour in tiles, a thread for each variable, and its
-threads wait for each other after each tile, before they read what others have changed.
+Programs share nothing. A program takes the variables of one colour in tiles. Its threads wait for each other after each
+tile, before they read what others have changed.
 """
 
 from __future__ import annotations
@@ -16,18 +16,21 @@ import triton.language as tl
 from torch import Tensor
 
 from blogdit.finishers import landscape
+from blogdit.finishers.annealing import STILL, steps_of
+from blogdit.finishers.base import Deadline
 from blogdit.finishers.landscape import Landscape, levels
 from blogdit.network.kernels.streams import mix
 
-WIDEST = 512  # variables of a tile
-SLOTS = 32  # neighbours that a thread asks for at a time
-LAUNCH = 1 << 25  # neighbours looked at, hundredths of a second
+WIDEST = 512  # variables of a tile: one for each thread of 16 warps
+SLOTS = 32  # neighbours of each variable that are looked at in one go
+NARROW_CELLS = 1024  # variables times neighbours in one go, if a tile has fewer than 32 variables (dense graphs)
+LAUNCH = 1 << 25  # neighbours that each program looks at in a launch: hundredths of a second
 FINE: tl.constexpr = tl.constexpr(landscape.FINE)
 
 
 # No versions of their own for sizes of 1 and multiples of 16.
 @triton.jit(do_not_specialize=["sweep", "count", "sweeps", "steps", "still", "variables", "tiles", "instances"])
-def _cool_kernel(
+def _anneal_kernel(
     table_ptr, start_ptr, depth_ptr, member_ptr, drive_ptr, unit_ptr, level_ptr, x_ptr, begin_ptr, end_ptr, salt_ptr,
     sweep, count, sweeps, steps, still, variables, tiles, instances,
     shift: tl.constexpr, width: tl.constexpr, slots: tl.constexpr,
@@ -63,19 +66,23 @@ def _cool_kernel(
             tl.debug_barrier()
 
 
-class Plan:
-    """The variables of instances in tiles of one colour, and for each tile a table (depth, width) of neighbours: J in
-    the upper bits of an entry, the variable in the lower ones."""
+class KernelSweeps:
+    """The variables of instances in tiles of one colour. Each tile has a table (depth, width) of neighbours: J in the
+    upper bits of an entry, the variable in the lower ones."""
 
     def __init__(self, lands: Sequence[Landscape], device: torch.device):
-        sizes = [len(members) for one in lands for members in one.classes] or [1]
-        self.width = min(max(triton.next_power_of_2(int(np.mean(sizes))), 32), WIDEST)
-        cut = [[c[at : at + self.width] for c in one.classes for at in range(0, len(c), self.width)] for one in lands]
+        sizes = [len(members) for land in lands for members in land.colours] or [1]
+        self.width = min(triton.next_power_of_2(int(np.mean(sizes))), WIDEST)
+        cut = [
+            [colour[at : at + self.width] for colour in land.colours for at in range(0, len(colour), self.width)]
+            for land in lands
+        ]
         self.tiles = max(1, *(len(groups) for groups in cut))
-        deepest = max(int(np.diff(one.links.starts).max(initial=1)) for one in lands)
-        self.slots = min(triton.next_power_of_2(max(deepest, 1)), SLOTS)
+        deepest = max(int(np.diff(land.links.starts).max(initial=1)) for land in lands)
+        self.slots = min(triton.next_power_of_2(max(deepest, 1)), max(SLOTS, NARROW_CELLS // self.width))
+        self.warps = self.width // 32 or min(max(self.width * self.slots // 256, 1), 4)
         largest = max(int(np.abs(one.links.pull).max(initial=0)) for one in lands)
-        variables = max(len(one.drive) for one in lands)
+        variables = max(one.size for one in lands)
         self.shift = 16 if variables <= 1 << 16 and largest < 1 << 15 else 32
         shape = (len(lands), self.tiles)
         start, depth = np.zeros(shape, np.int64), np.zeros(shape, np.int32)
@@ -94,7 +101,7 @@ class Plan:
         arrays = (packed, start, depth, member, drive, units, levels())
         self.arrays = [torch.from_numpy(array).to(device) for array in arrays]
         looks = ((depth + 1) * self.width).sum(1).max()
-        self.launch = max(LAUNCH // int(looks), 1)
+        self.launch = max(LAUNCH // int(looks), 1)  # sweeps
 
     def _table(self, land: Landscape, members: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
         """(depth, width)"""
@@ -107,13 +114,18 @@ class Plan:
         table[:, : len(members)][there] = (pulls[at].astype(np.int64) << self.shift) | others[at]
         return table
 
-    def sweep(
-        self, x: Tensor, begin: Tensor, end: Tensor, salt: Tensor, numbers: range, sweeps: int, steps: int, still: int
-    ) -> None:
-        """Those of `sweeps` sweeps that have these numbers, on x (C, B, N) int8; T = 0 from `still` on."""
+    def anneal(self, x: Tensor, begin: Tensor, end: Tensor, salt: Tensor, sweeps: int, deadline: Deadline) -> Tensor:
+        x, begin, end, salt = x.clone(), begin.contiguous(), end.contiguous(), salt.contiguous()
         chains, size, variables = x.shape
-        _cool_kernel[(chains * size,)](
-            *self.arrays, x, begin.contiguous(), end.contiguous(), salt.contiguous(),
-            numbers.start, len(numbers), sweeps, steps, still, variables, self.tiles, size,
-            shift=self.shift, width=self.width, slots=self.slots, num_warps=self.width // 32,
-        )  # fmt: skip
+        steps, still = steps_of(sweeps), max(sweeps - STILL, 0)
+        for first in range(0, sweeps, self.launch):
+            if deadline.passed():
+                break
+            _anneal_kernel[(chains * size,)](
+                *self.arrays, x, begin, end, salt,
+                first, min(self.launch, sweeps - first), sweeps, steps, still, variables, self.tiles, size,
+                shift=self.shift, width=self.width, slots=self.slots, num_warps=self.warps,
+            )  # fmt: skip
+            if x.is_cuda:
+                torch.cuda.synchronize()  # the clock is that of sweeps that are done
+        return x

@@ -1,0 +1,322 @@
+"""Simulated annealing, for variables with two values and an objective on pairs (MaxCut, weighted sets, QUBO, ...).
+
+A sweep visits every variable. Flipping x_i costs drive_i (see `landscape`) or -drive_i. It is done if that is at most
+T e, with e from the exponential distribution (Metropolis' rule). T falls linearly and is 0 in the end. Variables of one
+colour do not see each other and are visited at the same time. Costs are whole numbers: `annealing_kernel` does the same
+on a GPU, and comes to the same states.
+
+Chains begin with the states of the sampler and at random. They are annealed in rounds, each from the best state that it
+has found. The best state of all is the answer, after descent.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding_bag
+
+from blogdit.core.constraints import IntArray
+from blogdit.core.instance import Instance
+from blogdit.finishers.base import Deadline, Finish, Task
+from blogdit.finishers.descent import descend, supports_descent
+from blogdit.finishers.landscape import FINE, LEVELS, Landscape, landscape_of, levels
+from blogdit.finishers.pairs import terms_on_pairs
+from blogdit.finishers.tasks import (
+    OutOfTime,
+    answer,
+    clean_starts,
+    is_enough,
+    nothing_to_decide,
+    programs_at_once,
+)
+from blogdit.method.noise import mix, wrap
+from blogdit.network.runtime import runs_kernels
+
+HOT, WARM, COLD = 0.35, 0.2, 0.044  # temperatures in units of the landscape's field: random starts, good ones, the end
+EVERY, HOTTER = 4, 2.0  # one chain in 4 begins at twice HOT: variables with many neighbours freeze early
+TEMPERATURES = 256  # different ones in a round, at most: a CPU makes a table for each
+STILL = 4  # sweeps with T = 0 at the end of a round
+SWEEPS, ROUNDS = {"cpu": 250, "cuda": 1000}, {"cpu": 4, "cuda": 8}  # without a deadline: some seconds at most
+FIRST_SWEEPS = 32  # of the first round under a deadline: enough to tell how long a sweep takes
+GOOD_SWEEPS = 5000  # of a round, if there is time: with fewer, one long round finds more than several short ones
+MOST_ROUNDS = 24  # of more than GOOD_SWEEPS each: with more time rounds get longer, not more
+LAST_SHARE = 0.9  # of the time left, for the last round: sweeps may take a little longer than before
+PATIENCE = 3  # rounds without a gain after which a chain begins again at random
+ANNEALING_SHARE = 0.9  # of the time; the rest is for descent
+CHAINS = 32  # of an instance; on a CPU a sweep of fewer hardly takes less time
+CPU_CELLS = 1 << 16  # states times variables on a CPU: with more they leave the cache
+FEWEST_CHAINS = 2  # on a CPU
+GPU_CELLS = 1 << 27  # states times variables of all instances on a GPU: 128 MiB
+GPU_TERMS = 1 << 26  # terms of all instances on a GPU: the table takes 1 GiB at most
+EXACT = 1 << 24  # whole numbers that float32 can tell apart
+NO_ENERGY = 1 << 62  # above every energy
+
+Uint32 = npt.NDArray[np.uint32]
+
+
+class Annealing:
+    """Rounds of annealing, then descent."""
+
+    name = "annealing"
+
+    def __init__(self, device: torch.device | str = "cpu", threads: int | None = None):
+        """Without a GPU it runs on as many cores as torch uses."""
+        self.device = torch.device(device)
+        self.kernels = runs_kernels(self.device)
+        if not self.kernels:
+            self.device = torch.device("cpu")
+
+    def supports(self, instance: Instance) -> bool:
+        return supports_descent(instance) and bool((instance.domain_sizes <= 2).all())
+
+    def finish(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[Finish]:
+        finishes: list[Finish] = []
+        for batch in self._batches(tasks):
+            part = deadline.share(len(batch) / (len(tasks) - len(finishes)))
+            finishes += self._batch(batch, part, seed)
+        return finishes
+
+    def _batches(self, tasks: Sequence[Task]) -> Iterator[list[Task]]:
+        """Tasks in order: on a CPU one at a time, on a GPU as many as there is room for."""
+        batch: list[Task] = []
+        for task in tasks:
+            members = [one.instance for one in (*batch, task)]
+            cells = len(members) * max(one.size for one in members) * CHAINS
+            full = cells > GPU_CELLS or sum(map(terms_on_pairs, members)) > GPU_TERMS
+            if batch and (full or not self.kernels):
+                yield batch
+                batch = []
+            batch.append(task)
+        if batch:
+            yield batch
+
+    def _batch(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[Finish]:
+        if deadline.passed() or all(nothing_to_decide(task.instance) for task in tasks):
+            return [answer(task, []) for task in tasks]
+        try:
+            lands = [landscape_of(task.instance, deadline.passed) for task in tasks]
+        except OutOfTime:
+            return [answer(task, []) for task in tasks]
+        starts = [clean_starts(task) for task in tasks]
+        chains = Chains(lands, starts, self._number(lands, deadline), self.device, seed)
+        # Without a deadline the tasks of a batch get all rounds: an answer must not depend on the tasks beside it.
+        may_stop = not deadline.unlimited or not self.kernels
+        chains.run(deadline.share(ANNEALING_SHARE), lambda: may_stop and _all_enough(tasks, chains.answers()))
+        finishes = []
+        for number, (task, values) in enumerate(zip(tasks, chains.answers(), strict=True)):
+            end = deadline.share(1 / (len(tasks) - number))
+            finishes.append(answer(task, [descend(task.instance, values, end), values]))
+        return finishes
+
+    def _number(self, lands: Sequence[Landscape], deadline: Deadline) -> int:
+        """Of chains for each instance."""
+        variables = max(1, *(land.size for land in lands))
+        if not self.kernels:
+            return min(max(CPU_CELLS // variables, FEWEST_CHAINS), CHAINS)
+        if deadline.unlimited:
+            return CHAINS
+        room = min(programs_at_once(self.device), GPU_CELLS // variables)  # few instances do not fill a GPU
+        return max(room // len(lands), CHAINS)
+
+
+def _all_enough(tasks: Sequence[Task], answers: Sequence[IntArray]) -> bool:
+    pairs = zip(tasks, answers, strict=True)
+    return all(task.target is not None and is_enough(task, values) for task, values in pairs)
+
+
+class Sweeps(Protocol):
+    """Anneals states x (C, B, N) from temperatures `begin` to `end` (C, B), in so many sweeps or as many as there is
+    time for. `salt` (C, B) are the keys of the random numbers."""
+
+    def anneal(
+        self, x: Tensor, begin: Tensor, end: Tensor, salt: Tensor, sweeps: int, deadline: Deadline
+    ) -> Tensor: ...
+
+
+class Chains:
+    """States (C, B, N) of several instances, the best that each chain has found, and the best of all."""
+
+    def __init__(
+        self, lands: Sequence[Landscape], starts: Sequence[IntArray], number: int, device: torch.device, seed: int
+    ):
+        self.lands, self.number, self.device, self.round = lands, number, device, 0
+        self.key = int(mix(torch.tensor([wrap(seed), wrap(seed >> 32)], dtype=torch.int32)).sum())
+        self.energy_of = [land.energy_on(device) for land in lands]
+        self.field = torch.tensor([land.field for land in lands], dtype=torch.float64, device=device)  # (B,)
+        self.free = torch.zeros(len(lands), max(land.size for land in lands), dtype=torch.bool, device=device)
+        self.states = torch.zeros(number, *self.free.shape, dtype=torch.int8, device=device)
+        self.anew = torch.ones(number, len(lands), dtype=torch.bool, device=device)  # where a chain begins at random
+        for place, (land, some) in enumerate(zip(lands, starts, strict=True)):
+            self.free[place, np.concatenate([*land.colours, np.zeros(0, np.intp)])] = True
+            self.states[:, place, : land.size] = torch.from_numpy(some[:1])
+            self.states[: len(some), place, : land.size] = torch.from_numpy(some[:number])
+            self.anew[: len(some), place] = False
+        self.states = torch.where(self.anew[..., None], self._random_states(), self.states)
+        self.energies = self._energies(self.states)  # (C, B)
+        self.since_gain = torch.zeros_like(self.energies)  # rounds
+        self.best_energy = torch.full_like(self.energies[0], NO_ENERGY)
+        self.best = self.states[0].clone()  # (B, N)
+        self._keep_best()
+        self.sweeps = self._sweeps()
+
+    def _sweeps(self) -> Sweeps:
+        if not runs_kernels(self.device):
+            return CpuSweeps(*self.lands)
+        from blogdit.finishers.annealing_kernel import KernelSweeps
+
+        return KernelSweeps(self.lands, self.device)
+
+    def run(self, deadline: Deadline, enough: Callable[[], bool]) -> None:
+        """A fixed number of rounds or, with a deadline, until then; fewer if the answers are good enough."""
+        kind = "cuda" if runs_kernels(self.device) else "cpu"
+        if not deadline.unlimited:
+            self._run_until(deadline, enough)
+            return
+        for _ in range(ROUNDS[kind]):
+            self.take_round(SWEEPS[kind], deadline)
+            if deadline.passed() or enough():
+                return
+
+    def _run_until(self, deadline: Deadline, enough: Callable[[], bool]) -> None:
+        """A short round tells how long a sweep takes. The others have GOOD_SWEEPS or a share of all the time. Each is
+        at most ten times as long as the one before, and the last takes what is left."""
+        total, sweeps = deadline.left, FIRST_SWEEPS
+        while not deadline.passed() and not enough():
+            began = time.monotonic()
+            self.take_round(sweeps, deadline)
+            rate = sweeps / max(time.monotonic() - began, 1e-6)  # sweeps a second
+            left = LAST_SHARE * rate * deadline.left
+            wanted = min(max(GOOD_SWEEPS, rate * total / MOST_ROUNDS), 10 * sweeps)
+            sweeps = max(int(left if left < 2 * wanted else wanted), 1)
+
+    def take_round(self, sweeps: int, deadline: Deadline) -> None:
+        """Anneal all chains and keep what is no worse than before."""
+        self.round += 1
+        second = torch.arange(self.number, device=self.device) % EVERY == 1
+        hot = HOT * torch.where(second, HOTTER, 1.0).double()[:, None]
+        begin = (torch.where(self.anew, hot, WARM) * self.field).long()
+        end = (COLD * self.field).long().expand_as(begin)
+        chain = torch.arange(self.number, dtype=torch.int32, device=self.device)
+        salt = (chain * 0x3C6EF372 + wrap(self.round * 0x2545F491 + self.key))[:, None].expand_as(begin)
+        found = self.sweeps.anneal(self.states, begin, end, salt.contiguous(), sweeps, deadline)
+        energies = self._energies(found)
+        kept = energies <= self.energies
+        self.since_gain = torch.where(energies < self.energies, 0, self.since_gain + 1)
+        self.states = torch.where(kept[..., None], found, self.states)
+        self.energies = torch.where(kept, energies, self.energies)
+        self._keep_best()
+        self._restart()
+
+    def _restart(self) -> None:
+        """Chains that have not gained for long begin again at random."""
+        self.anew = self.since_gain >= PATIENCE
+        self.states = torch.where(self.anew[..., None], self._random_states(), self.states)
+        self.energies = self.energies.masked_fill(self.anew, NO_ENERGY)
+        self.since_gain = self.since_gain.masked_fill(self.anew, 0)
+
+    def _keep_best(self) -> None:
+        lowest, winner = self.energies.min(0)
+        better = lowest < self.best_energy
+        states = self.states[winner, torch.arange(len(winner), device=self.device)]
+        self.best = torch.where(better[:, None], states, self.best)
+        self.best_energy = torch.where(better, lowest, self.best_energy)
+
+    def _energies(self, states: Tensor) -> Tensor:
+        parts = zip(self.energy_of, self.lands, strict=True)
+        found = [energy(states[:, place, : land.size]) for place, (energy, land) in enumerate(parts)]
+        return torch.stack(found, 1)
+
+    def _bits(self, lane: int) -> Tensor:
+        """(C, 1, N) random 16-bit numbers, by chain, variable and round: the same whatever is beside an instance."""
+        variables = self.free.shape[1]
+        count = torch.arange(max(self.number, variables), dtype=torch.int32, device=self.device)
+        key = mix(count[: self.number] * 0x3C6EF372 + wrap(self.round * 0x27D4EB2F + lane * 0x165667B1 + self.key))
+        return (mix(key[:, None, None] + count[:variables] * 0x5BD1E995) >> 16) & 0xFFFF
+
+    def _random_states(self) -> Tensor:
+        """(C, B, N): random where a variable can change."""
+        return torch.where(self.free, (self._bits(0) & 1).to(torch.int8), self.states)
+
+    def answers(self) -> list[IntArray]:
+        """The best state of each instance."""
+        found = self.best.long().cpu().numpy()
+        return [row[: land.size] for row, land in zip(found, self.lands, strict=True)]
+
+
+def steps_of(sweeps: int) -> int:
+    """Sweeps at one temperature."""
+    return max(-(-sweeps // TEMPERATURES), 1)
+
+
+class CpuSweeps:
+    """One instance on a CPU, its chains in columns (N, C) of spins s = 2 x - 1. What a variable sees of its neighbours
+    is then a weighted sum of rows, which torch has as the sum over a bag of embeddings."""
+
+    def __init__(self, land: Landscape):
+        moving = np.concatenate([*land.colours, np.zeros(0, np.intp)])
+        self.unit, self.order = land.unit, np.concatenate([moving, np.setdiff1d(np.arange(land.size), moving)])
+        self.codes = (self.order.astype(np.uint32) * np.uint32(0x5BD1E995))[:, None]
+        kind = torch.float32 if 8 * land.reach < EXACT else torch.float64  # so that sums of halves are exact
+        self.bags, (starts, others, pulls) = [], land.links
+        row, degrees, first = np.argsort(self.order), np.diff(starts), 0
+        for members in land.colours:
+            degree = degrees[members]
+            before = np.cumsum(degree) - degree
+            at = np.repeat(starts[members] - before, degree) + np.arange(degree.sum())
+            # The cost of a flip is -s_i (h_i + sum_j J_ij (1 + s_j) / 2).
+            half = -torch.from_numpy(pulls[at]).to(kind) / 2
+            neighbours, offsets = torch.from_numpy(row[others[at]]), torch.from_numpy(before)
+            ones = torch.ones(len(self.order), 1, dtype=kind)
+            alone = embedding_bag(neighbours, ones, offsets, mode="sum", per_sample_weights=half).numpy()
+            alone -= land.drive[members][:, None]
+            self.bags.append((slice(first, first + len(members)), alone, neighbours, offsets, half))
+            first += len(members)
+        self.kind = kind
+
+    def anneal(self, x: Tensor, begin: Tensor, end: Tensor, salt: Tensor, sweeps: int, deadline: Deadline) -> Tensor:
+        rows = np.ascontiguousarray(x[:, 0].numpy().T[self.order])
+        spins = torch.from_numpy(2 * rows - 1).to(self.kind)
+        salts, steps, still = salt[:, 0].numpy().view(np.uint32), steps_of(sweeps), max(sweeps - STILL, 0)
+        for number in range(sweeps):
+            if deadline.passed():
+                break
+            if number == still or (number % steps == 0 and number < still):
+                now = begin - (begin - end) * number // sweeps if number < still else torch.zeros_like(begin)
+                table, column = self._table(now[:, 0].numpy())
+            key = _mixed(salts + np.uint32(number * 0x9E3779B1 % (1 << 32)))
+            draws = _mixed(self.codes ^ key) >> np.uint32(20)
+            self._sweep(spins, table.take(draws + column))
+        found = np.empty(spins.shape, np.int8)
+        found[self.order] = spins.numpy() > 0
+        return torch.from_numpy(np.ascontiguousarray(found.T))[:, None]
+
+    def _table(self, temperature: IntArray) -> tuple[npt.NDArray[np.floating], Uint32]:
+        """T e for all values of e, one temperature after the other, and where those of each chain begin."""
+        warmth, which = np.unique(temperature, return_inverse=True)
+        table = (levels() * warmth[:, None] // (FINE * self.unit)).astype(torch.empty(0, dtype=self.kind).numpy().dtype)
+        return table.reshape(-1), (which * LEVELS).astype(np.uint32)
+
+    def _sweep(self, spins: Tensor, limits: npt.NDArray[np.floating]) -> None:
+        """Visit every variable; `limits` (N, C) is what a flip may cost."""
+        values = spins.numpy()
+        for members, alone, neighbours, offsets, half in self.bags:
+            cost = embedding_bag(neighbours, spins, offsets, mode="sum", per_sample_weights=half).numpy()
+            cost += alone
+            cost *= values[members]
+            np.negative(values[members], out=values[members], where=cost <= limits[members])
+
+
+def _mixed(x: Uint32) -> Uint32:
+    """As noise.mix, in numpy, which is faster on few numbers."""
+    x = x ^ (x >> np.uint32(16))
+    x *= np.uint32(0x7FEB352D)
+    x ^= x >> np.uint32(15)
+    x *= np.uint32(0x846CA68B)
+    x ^= x >> np.uint32(16)
+    return x

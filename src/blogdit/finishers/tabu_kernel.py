@@ -1,0 +1,184 @@
+"""Many moves of `tabu.Chain` in one launch. A program stays with its chain, whose state is in the first-level cache.
+
+Programs share nothing. The threads of a program wait for each other twice a move: before they change what all have
+read, and before they read what others have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+from blogdit.core.constraints import IntArray
+from blogdit.finishers import tabu
+from blogdit.finishers.tabu import Problem, chain_key
+from blogdit.network.kernels.streams import mix
+
+CELLS = 2048  # (variable, value) pairs that a program looks at in one go: 8 for each of its threads
+NEIGHBOURS = 64  # that a program updates in one go
+WARPS = 8  # 256 threads for each chain
+FORBIDDEN: tl.constexpr = tl.constexpr(tabu.FORBIDDEN)
+TIE_BITS: tl.constexpr = tl.constexpr(tabu.TIE_BITS)
+CLOSED: tl.constexpr = tl.constexpr(tabu.CLOSED[0])
+OF: tl.constexpr = tl.constexpr(tabu.CLOSED[1])
+JITTER: tl.constexpr = tl.constexpr(tabu.JITTER)
+
+
+@triton.jit
+def _best_cell(
+    costs_ptr, x_ptr, open_ptr, variables, taken, below, key,
+    width: tl.constexpr, values: tl.constexpr, tile: tl.constexpr,
+):  # fmt: skip
+    """The lowest score in the upper half of 64 bits, its cell (variable * width + value) in the lower half. Then, how
+    many variables are in violated pairs."""
+    k = tl.arange(0, values)[None, :]
+    lowest = tl.full((tile, values), 0x7FFFFFFFFFFFFFFF, tl.int64)
+    involved = tl.full((tile,), 0, tl.int32)
+    for first in range(0, variables, tile):
+        i = first + tl.arange(0, tile)
+        cell, there = i[:, None] * width + k, (i < variables)[:, None] & (k < width)
+        x = tl.load(x_ptr + i, mask=i < variables, other=0)[:, None]
+        open_from = tl.load(open_ptr + cell, mask=there, other=0)
+        costs = tl.load(costs_ptr + cell, mask=there, other=0)
+        own = tl.sum(tl.where(k == x, costs, 0), 1)
+        change = costs - own[:, None]
+        free = there & (k != x) & (own > 0)[:, None] & ((open_from <= taken) | (change < below))
+        involved += (own > 0).to(tl.int32)
+        order = i[:, None].to(tl.uint32) * 0x5BD1E995 + k.to(tl.uint32) * 0x27D4EB2F
+        tie = ((order ^ key) * 0x7FEB352D >> (32 - TIE_BITS)).to(tl.int32)
+        score = tl.where(free, (change << TIE_BITS) + tie, FORBIDDEN << TIE_BITS)
+        lowest = tl.minimum(lowest, (score.to(tl.int64) << 32) | cell)
+    return tl.min(lowest), tl.sum(involved)
+
+
+@triton.jit
+def _update_costs(
+    costs_ptr, other_ptr, own_ptr, theirs_ptr, degree, old, new, width: tl.constexpr, neighbours: tl.constexpr
+):
+    """Of the neighbours of a variable that went from `old` to `new`. One may be in the list more than once."""
+    for first in range(0, degree, neighbours):
+        d = first + tl.arange(0, neighbours)
+        here = d < degree
+        other = tl.load(other_ptr + d, mask=here, other=0) * width
+        own = tl.load(own_ptr + d, mask=here, other=0)
+        theirs = tl.load(theirs_ptr + d, mask=here, other=0)
+        same = own < 0
+        before, after = other + tl.where(same, old, theirs), other + tl.where(same, new, theirs)
+        tl.atomic_add(costs_ptr + before, -1, mask=here & (same | (own == old)), sem="relaxed")
+        tl.atomic_add(costs_ptr + after, 1, mask=here & (same | (own == new)), sem="relaxed")
+
+
+# No versions of their own for sizes of 1 and multiples of 16.
+@triton.jit(do_not_specialize=["taken", "moves", "variables", "depth"])
+def _tabu_kernel(
+    other_ptr, own_ptr, theirs_ptr, degree_ptr, instance_ptr,
+    x_ptr, open_ptr, costs_ptr, best_x_ptr, violated_ptr, best_ptr, best_at_ptr, key_ptr,
+    taken, moves, variables, depth,
+    width: tl.constexpr, values: tl.constexpr, tile: tl.constexpr, neighbours: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64)
+    first = tl.load(instance_ptr + row).to(tl.int64) * variables
+    x_ptr, best_x_ptr = x_ptr + row * variables, best_x_ptr + row * variables
+    costs_ptr, open_ptr = costs_ptr + row * variables * width, open_ptr + row * variables * width
+    violated, best, best_at = tl.load(violated_ptr + row), tl.load(best_ptr + row), tl.load(best_at_ptr + row)
+    salt = tl.load(key_ptr + row).to(tl.uint32, bitcast=True)
+    last = taken + moves
+    going = (taken < last) & (best > 0)
+    while going:
+        taken += 1
+        key = mix(taken.to(tl.uint32) * 0x9E3779B1 + salt)
+        pick, involved = _best_cell(
+            costs_ptr, x_ptr, open_ptr, variables, taken, best - violated, key, width, values, tile
+        )
+        cell = (pick & 0xFFFFFFFF).to(tl.int32)
+        if (pick >> 32) < (FORBIDDEN << (TIE_BITS - 1)):
+            variable, new = cell // width, cell % width
+            old = tl.load(x_ptr + variable)
+            violated += tl.load(costs_ptr + cell) - tl.load(costs_ptr + variable * width + old)
+            tl.debug_barrier()
+            tl.store(x_ptr + variable, new)
+            jitter = ((key >> 16) % JITTER).to(tl.int32)
+            tl.store(open_ptr + variable * width + old, taken + 1 + CLOSED * involved // OF + jitter)
+            at = (first + variable) * depth
+            degree = tl.load(degree_ptr + first + variable)
+            _update_costs(costs_ptr, other_ptr + at, own_ptr + at, theirs_ptr + at, degree, old, new, width, neighbours)
+            tl.debug_barrier()
+            if violated < best:
+                best, best_at = violated, taken
+                for start in range(0, variables, tile):
+                    i = start + tl.arange(0, tile)
+                    tl.store(best_x_ptr + i, tl.load(x_ptr + i, mask=i < variables), mask=i < variables)
+        going = (taken < last) & (best > 0)
+    tl.store(violated_ptr + row, violated)
+    tl.store(best_ptr + row, best)
+    tl.store(best_at_ptr + row, best_at)
+
+
+class KernelChains:
+    """Chains of several instances, one row each. Instances are padded to the largest."""
+
+    def __init__(self, problems: Sequence[Problem], starts: Sequence[IntArray], device: torch.device, seed: int):
+        self.problems, self.taken = problems, 0
+        self.instance = np.repeat(np.arange(len(problems)), [len(some) for some in starts])  # of each row
+        self.rows, self.variables = len(self.instance), max(problem.size for problem in problems)
+        self.width = max(problem.width for problem in problems)
+        self.tables, self.depth = self._tables(device)
+        x = np.zeros((self.rows, self.variables), np.int32)
+        costs = np.zeros((self.rows, self.variables, self.width), np.int32)
+        costs[:, :, 1:] = tabu.FORBIDDEN
+        keys = np.zeros(self.rows, np.int32)
+        every_start = [(problem, chain, start) for problem, some in zip(problems, starts, strict=True)
+                       for chain, start in enumerate(some)]  # fmt: skip
+        for row, (problem, chain, start) in enumerate(every_start):
+            x[row, : problem.size] = start
+            costs[row, : problem.size] = tabu.FORBIDDEN
+            costs[row, : problem.size, : problem.width] = problem.costs(start)
+            keys[row] = chain_key(chain, seed)
+        own = np.take_along_axis(costs, x[..., None].astype(np.int64), 2)[..., 0]
+        violated = (own.sum(1) // 2).astype(np.int32)
+        self.x, self.costs, self.violated, self.keys, self.instances = (
+            torch.from_numpy(array).to(device) for array in (x, costs, violated, keys, self.instance.astype(np.int32))
+        )
+        self.open_from, self.best_at = torch.zeros_like(self.costs), torch.zeros_like(self.violated)
+        self.best_x, self.fewest = self.x.clone(), self.violated.clone()
+
+    def _tables(self, device: torch.device) -> tuple[list[torch.Tensor], int]:
+        """The neighbours of each variable and the values of its pairs, (B, N, depth); their number, (B, N)."""
+        degree = np.zeros((len(self.problems), self.variables), np.int32)
+        for place, problem in enumerate(self.problems):
+            degree[place, : problem.size] = np.diff(problem.starts)
+        depth = max(int(degree.max(initial=0)), 1)
+        tables = np.zeros((3, len(self.problems), self.variables, depth), np.int32)
+        for place, problem in enumerate(self.problems):
+            slot = np.arange(len(problem.owner)) - problem.starts[problem.owner]
+            tables[:, place, problem.owner, slot] = problem.other, *problem.values.T
+        return [torch.from_numpy(array).to(device) for array in (*tables, degree)], depth
+
+    def take(self, moves: int) -> None:
+        values = triton.next_power_of_2(self.width)
+        tile = min(triton.next_power_of_2(self.variables), max(1, CELLS // values))
+        _tabu_kernel[(self.rows,)](
+            *self.tables, self.instances,
+            self.x, self.open_from, self.costs, self.best_x, self.violated, self.fewest, self.best_at, self.keys,
+            self.taken, moves, self.variables, self.depth,
+            width=self.width, values=values, tile=tile, neighbours=NEIGHBOURS, num_warps=WARPS,
+        )  # fmt: skip
+        self.taken += moves
+
+    def solved(self) -> bool:
+        """Whether every instance has a chain in which nothing was violated."""
+        fewest = self.fewest.cpu().numpy()
+        return all((fewest[self.instance == place] == 0).any() for place in range(len(self.problems)))
+
+    def best(self) -> list[IntArray]:
+        """Of each instance; of equals the state that was found first, so that it does not matter how long others went
+        on."""
+        fewest, best_at = self.fewest.cpu().numpy(), self.best_at.cpu().numpy()
+        order = np.lexsort((best_at, fewest, self.instance))
+        winners = order[np.searchsorted(self.instance[order], np.arange(len(self.problems)))]
+        rows = self.best_x.cpu().numpy()[winners].astype(np.int64)
+        return [row[: problem.size] for row, problem in zip(rows, self.problems, strict=True)]
