@@ -124,7 +124,6 @@ class Denoiser(nn.Module):
             logits = logits.masked_fill(~context.domain, float("-inf"))
         x = logits.softmax(-1).to(self.in_block.dtype)
         # What a variable is: where it lies, whether it is given, whether it is in the block.
-        # What a variable is: where it lies, whether it is given, whether it is in the block.
         role = context.base + self.in_block * block[..., None]  # (R, M, dim)
         mean, log_variance = self.body(x, role, context)
         return mean.float(), log_variance.float().clamp(*LOG_VARIANCE_RANGE)
