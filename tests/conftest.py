@@ -93,13 +93,17 @@ def clock(monkeypatch, no_tree):
 
         def solver(self, **options):
             solver = Solver(random_model(), SolveOptions(**options))
-            denoise = solver.model.denoiser
 
-            def slow(*arguments):
-                self.now += self.tick
-                return denoise(*arguments)
+            def slow(denoiser, batch):
+                denoise = denoiser.on(batch)
 
-            solver.denoise = slow
+                def call(logits, block):
+                    self.now += self.tick
+                    return denoise(logits, block)
+
+                return call
+
+            solver.bind = slow
             return solver
 
     clock, moves = Clock(), Walk._take

@@ -190,23 +190,27 @@ def test_the_batch_suits_the_device_where_no_size_is_given():
 
 
 def out_of_memory_above(most: int, solver: Solver, calls: list[int]):
-    """A denoiser for a device on which no more than `most` instances fit."""
-    denoise = solver.model.denoiser
+    """A network for a device on which no more than `most` instances fit."""
 
-    def call(logits, block, context):
-        calls.append(len(solver.crew.jobs) if solver.crew else 0)
-        if calls[-1] > most:
-            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
-        return denoise(logits, block, context)
+    def bind(denoiser, batch):
+        denoise = denoiser.on(batch)
 
-    return call
+        def call(logits, block):
+            calls.append(len(solver.crew.jobs) if solver.crew else 0)
+            if calls[-1] > most:
+                raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+            return denoise(logits, block)
+
+        return call
+
+    return bind
 
 
 def test_out_of_memory_halves_the_batch(sudoku4, puzzles):
     """Everybody gets the answer they would have got, and batches stay small from then on."""
     expected = answers(sudoku4, puzzles[:40], steps=60)
     solver, calls = Solver(sudoku4, SolveOptions(steps=60, batch_size=32)), []
-    solver.denoise = out_of_memory_above(9, solver, calls)
+    solver.bind = out_of_memory_above(9, solver, calls)
     found = sorted(solver.results(puzzles[:40]))
     assert [(r.values.tolist(), r.steps, r.status, r.objective, r.raw_objective) for _, r in found] == expected
     assert calls[:3] == [32, 16, 8]
@@ -230,7 +234,7 @@ def test_out_of_memory_while_instances_enter(monkeypatch):
 
 def test_an_instance_that_does_not_fit_alone_is_an_error():
     solver = Solver(random_model(), SolveOptions(steps=3, batch_size=4))
-    solver.denoise = out_of_memory_above(0, solver, [])
+    solver.bind = out_of_memory_above(0, solver, [])
     with pytest.raises(InputError, match="one instance does not fit the device's memory"):
         list(solver.results([TRIANGLE] * 3))
 

@@ -19,9 +19,11 @@ from blogdit.core.constraints import IntArray
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.core.result import Result
+from blogdit.method.batch import Batch
 from blogdit.method.blocks import decode
 from blogdit.method.chain import Denoise
 from blogdit.network.checkpoint import Model
+from blogdit.network.denoiser import Denoiser
 from blogdit.network.inference import fastest, inference_copy
 from blogdit.solver.ending import Ending, goal_of, sampling_share
 from blogdit.solver.options import Finished, SolveOptions, Step
@@ -55,7 +57,7 @@ class Solver:
     def __init__(self, model: Model, options: SolveOptions, device: torch.device | str = "cpu"):
         self.options, self.device = options, torch.device(device)
         self.model = replace(model, denoiser=inference_copy(model.denoiser, self.device))
-        self.denoise: Denoise | None = None  # to call something else than the model's network
+        self.bind: Callable[[Denoiser, Batch], Denoise] = fastest  # the network on a batch
         self.trace = False
         self.look_every = LOOK_EVERY[self.device.type]
         self._records = self.device.type == "cuda"  # steps as a CUDA graph, unless that fails
@@ -76,7 +78,7 @@ class Solver:
         start = time.monotonic()
         counted = Solver(self.model, replace(self.options, chains=count, steps=steps, polish=False), self.device)
         crew = counted._enter([Job(0, instance)])
-        counted.denoise = self.denoise
+        counted.bind = self.bind
         counted._stepper(crew).advance(steps, [0.0])
         values = crew.batch.per_instance(decode(crew.logits, crew.batch))[:, 0, : instance.size].cpu().numpy()
         seconds = time.monotonic() - start
@@ -329,7 +331,7 @@ class Solver:
         if self.stepper is not None and self.stepper.crew is crew:
             return self.stepper
         crew.prepare(self.options.block)
-        denoise = self.denoise or fastest(self.model.denoiser, crew.batch)
+        denoise = self.bind(self.model.denoiser, crew.batch)
         follows, records, chain = self._follows_budget, self._records, self.model.chain
         self.stepper = Stepper(crew, denoise, chain, self.options, follows, records, self.watch)
         return self.stepper
