@@ -151,6 +151,7 @@ def test_folders_and_missing_files(tmp_path):
         lambda tensors, header: header["denoiser"].update(layers=0),
         lambda tensors, header: header["denoiser"].update(wings=2),
         lambda tensors, header: header["denoiser"].update(dim="many"),
+        lambda tensors, header: header["denoiser"].update(values="codes"),  # older versions knew it
         lambda tensors, header: header.pop("denoiser"),
         lambda tensors, header: header["chain"].update(sigma=-1),
         lambda tensors, header: header["chain"].pop("schedule"),

@@ -1,8 +1,9 @@
-"""The architecture as a table: which module may import which. Data flows one way."""
+"""The house as a table of rooms: a room imports only from rooms above it, and no room goes round in circles."""
 
 from __future__ import annotations
 
 import ast
+import graphlib
 import subprocess
 import sys
 from pathlib import Path
@@ -11,145 +12,134 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "blogdit"
 
-# A module may import what its row names; a package stands for all its modules. `errors` is allowed everywhere.
-CORE = {"constraints", "csp"}
-MAY_IMPORT: dict[str, set[str]] = {
-    "errors": set(),
-    "constraints": set(),
-    "csp": {"constraints"},
-    "result": CORE,
-    "problems": CORE,
-    "formats": {*CORE, "result", "problems"},
-    "relations": CORE,
-    "batch": {*CORE, "relations"},
-    "energy": {"batch"},
-    "kernels": set(),
-    "dense_kernels": set(),
-    "axis_kernels": set(),
-    "runtime": set(),
-    "attention": {"batch", "kernels", "dense_kernels", "runtime"},
-    "network": {"attention"},
-    "value_axis": {"attention", "axis_kernels", "network", "relations", "runtime"},
-    "denoiser": {"attention", "batch", "network", "noise", "relations", "value_axis"},
-    "fused": {"attention", "denoiser", "network", "relations", "value_axis"},
-    "noise": {"kernels", "runtime"},
-    "blocks": {"batch", "energy", "noise"},
-    "chain": {"batch", "blocks", "network", "noise"},
-    "checkpoint": {*CORE, "batch", "blocks", "chain", "denoiser", "network"},
-    "datasets": {*CORE, "formats", "problems"},
-    "baselines": {*CORE, "result", "problems", "batch", "energy", "blocks", "noise"},
-}
-METHOD = {"network", "batch", "blocks", "chain", "checkpoint", "denoiser", "energy", "noise"}
-MAY_IMPORT |= {
-    "search": {*CORE, "kernels", "noise", "runtime"},
-    "recording": set(),
-    "inference": {"chain", "denoiser", "fused", "network", "runtime"},
-    "crew": {*CORE, *METHOD, "relations", "search"},
-    "solving": {*CORE, "blocks", "result"},
-    "stepping": {*METHOD, "crew", "recording", "solving"},
-    "ending": {*CORE, "blocks", "crew", "result", "runtime", "search", "solving"},
-    "tracing": {"ending", "result", "solving", "stepping"},
-    "solver": {*CORE, *METHOD, "crew", "ending", "inference", "result", "solving", "stepping", "tracing"},
-    "streams": {*CORE, "formats", "solver", "solving"},
-    "recipe": {*METHOD, "problems"},
-    "runlog": {"checkpoint"},
-    "processes": set(),
-    "generation": {*CORE, "problems", "processes"},
-    "training_data": {*CORE, "formats", "generation", "problems", "recipe"},
-    "loss": {*METHOD, "recipe"},
-    "validation": {*CORE, *METHOD, "inference"},
-    "training": {*METHOD, "loss", "recipe", "recording", "runlog", "runtime", "training_data", "validation"},
-}
-MAY_IMPORT["api"] = set(MAY_IMPORT) - {"baselines"}
-# Within `search`: terms of pairs, rows of chains, what moves them; kernels are imported by whom they replace.
-WITHIN_SEARCH = {
-    "__init__": set(),
-    "polish": set(),
-    "propagation": set(),
-    "backtracking": {"polish"},
-    "completion": {"polish", "propagation"},
-    "mending": {"completion", "polish"},
-    "improvement": {"completion", "mending", "polish", "propagation"},
-    "filling": {"polish"},
-    "terms": {"polish"},
-    "rows": {"polish", "terms"},
-    "flips": {"rows", "terms"},
-    "walk_kernel": {"rows", "terms"},
-    "flip_kernel": {"rows", "terms", "walk_kernel"},
-    "walk": {"flip_kernel", "flips", "polish", "rows", "terms", "walk_kernel"},
-    "repair": {"polish", "terms", "walk", "walk_kernel"},
-    "landscape": {"rows", "terms"},
-    "cooling_kernel": {"landscape"},
-    "cooling": {"cooling_kernel", "landscape", "polish", "rows", "terms"},
-    "swap_walker": set(),
-    "swap_kernel": {"swap_walker"},
-    "swaps": {"swap_kernel", "swap_walker", "walk"},
-    "population": {"cooling", "swaps", "terms", "walk"},
-}
-# The edge of the program may import everything.
-EDGE = {"__init__", "__main__", "cli", "commands", "integrations", "bench", "plots", "web"}
+# From the ground up. A room may import from itself and from the rooms before it.
+ROOMS = (
+    "core", "problems", "formats", "method", "network", "finishers", "solver", "training", "integrations", "bench",
+    "web", "cli",
+)  # fmt: skip
+# The edge, what a user imports, may import everything.
+EDGE = {"api", "__init__", "__main__"}
+MAY_USE_THE_API = {"integrations", "bench", "web", "cli"}
+OF_THE_PACKAGE = {"__version__", "__file__"}  # facts that every room may ask the package for
+LONGEST = 350  # lines of a file
 
 
-def modules() -> dict[str, list[Path]]:
-    """Top-level modules and packages of the source, with their files."""
-    found: dict[str, list[Path]] = {}
+def modules() -> dict[str, Path]:
+    """Every module by its name without the package: `core.instance`, `problems` (its __init__), `api`."""
+    found = {}
     for path in sorted(SOURCE.rglob("*.py")):
-        found.setdefault(path.relative_to(SOURCE).parts[0].removesuffix(".py"), []).append(path)
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)] = path
     return found
 
 
-def imported(path: Path, package: str = "blogdit") -> set[str]:
-    """The modules of a package that a file imports anywhere, but not those only its annotations need."""
+MODULES = modules()
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[0]
+
+
+def imported(path: Path) -> set[str]:
+    """The modules of the package that a file imports: at its top, within functions, and for annotations alone.
+
+    What is taken from the package itself, and is not a module, comes from its edge: `__init__`.
+    """
     found: set[str] = set()
-    todo: list[ast.AST] = [ast.parse(path.read_text())]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            continue
-        todo += ast.iter_child_nodes(node)
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
-        if isinstance(node, ast.ImportFrom):
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names if alias.name.startswith("blogdit.")]
+        elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            names = [f"{node.module}.{name}" for name in names]
-        found |= {name.removeprefix(f"{package}.").split(".")[0] for name in names if name.startswith(f"{package}.")}
+            names = [f"{node.module}.{alias.name}" for alias in node.names if (node.module or "").startswith("blogdit")]
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "blogdit":
+            names = [f"blogdit.{node.attr}"]
+        else:
+            continue
+        for name in (name.removeprefix("blogdit.") for name in names):
+            if name in OF_THE_PACKAGE:
+                continue
+            while name not in MODULES and "." in name:
+                name = name.rpartition(".")[0]
+            found.add(name if name in MODULES else "__init__")
     return found
 
 
-@pytest.mark.parametrize("module", sorted(set(modules()) - EDGE))
-def test_imports_follow_the_table(module):
-    assert module in MAY_IMPORT, "a new module needs a row in the table"
-    for path in modules()[module]:
-        extra = imported(path) - MAY_IMPORT[module] - {"errors", module, "__version__"}
-        assert not extra, f"{path.relative_to(SOURCE)} imports {', '.join(sorted(extra))}"
+def in_room(room: str) -> list[str]:
+    return [module for module in MODULES if room_of(module) == room]
 
 
-def test_imports_within_the_search_follow_the_table():
-    files = {path.stem: path for path in modules()["search"]}
-    assert set(files) == set(WITHIN_SEARCH)
-    for name, path in files.items():
-        extra = imported(path, "blogdit.finishers") - WITHIN_SEARCH[name]
-        assert not extra, f"{path.relative_to(SOURCE)} imports {', '.join(sorted(extra))}"
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_import_from_rooms_above_them(room):
+    allowed = {*ROOMS[: ROOMS.index(room) + 1]} | ({"api"} if room in MAY_USE_THE_API else set())
+    wrong = [
+        f"{MODULES[module].relative_to(SOURCE)} imports {other}"
+        for module in in_room(room)
+        for other in sorted(imported(MODULES[module]))
+        if room_of(other) not in allowed
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("module", ["errors", "constraints", "csp", "result"])
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_circles_within_a_room(room):
+    inside = set(in_room(room))
+    graph = {module: (imported(MODULES[module]) & inside) - {module} for module in inside}
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_every_file_is_in_a_room():
+    strangers = sorted(module for module in MODULES if room_of(module) not in {*ROOMS, *EDGE})
+    assert not strangers, f"a new room needs a place in ROOMS: {', '.join(strangers)}"
+
+
+def test_imports_are_found_wherever_they_are(tmp_path):
+    """The reader of imports misses neither those in functions nor those for annotations, and knows the edge."""
+    path = tmp_path / "example.py"
+    path.write_text(
+        "import blogdit\nfrom blogdit import formats, solve, __version__\n"
+        "if TYPE_CHECKING:\n    from blogdit.core.instance import Instance\n"
+        "def f():\n    import blogdit.api\n    from blogdit.method import chain\n    return blogdit.__file__\n"
+    )
+    assert imported(path) == {"formats", "__init__", "core.instance", "api", "method.chain"}
+
+
+@pytest.mark.parametrize("module", in_room("core"))
 def test_the_core_needs_numpy_alone(module):
     allowed = {*sys.stdlib_module_names, "numpy", "blogdit"}
-    for node in ast.walk(ast.parse((SOURCE / f"{module}.py").read_text())):
+    for node in ast.walk(ast.parse(MODULES[module].read_text())):
         if isinstance(node, ast.Import):
             assert {alias.name.split(".")[0] for alias in node.names} <= allowed
         elif isinstance(node, ast.ImportFrom):
             assert (node.module or "").split(".")[0] in allowed
 
 
-def test_files_stay_readable():
-    for paths in modules().values():
-        for path in paths:
-            assert len(path.read_text().splitlines()) <= 420, path
+@pytest.mark.parametrize("module", in_room("method"))
+def test_the_method_has_no_gpu_code(module):
+    """It reads like the paper: no Triton, nothing that asks for a device by name."""
+    text = MODULES[module].read_text()
+    assert "import triton" not in text
+    assert "cuda" not in text
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_files_stay_readable(room):
+    long = {
+        str(MODULES[module].relative_to(SOURCE)): length
+        for module in in_room(room)
+        if (length := len(MODULES[module].read_text().splitlines())) > LONGEST
+    }
+    assert not long
 
 
 def test_import_loads_nothing():
     """`import blogdit` is quick because it loads neither torch nor numpy (benchmarks/core.py times it)."""
-    code = "import sys, blogdit; print(sorted({'torch', 'numpy', 'networkx', 'typer', 'rich'} & set(sys.modules)))"
+    heavy = {"torch", "numpy", "networkx", "typer", "rich", "ortools", "triton"}
+    code = f"import sys, blogdit; print(sorted({heavy} & set(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
 

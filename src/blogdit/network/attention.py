@@ -13,9 +13,9 @@ Five ways to compute it, which give the same numbers where they apply:
 
 - `dense`: all pairs of an instance; the only way if unrelated pairs are visible.
 - `neighbours`: related pairs only, in time and memory linear in their number.
-- `kernels.neighbour_attention`: likewise on a GPU, in one kernel and memory linear in the variables.
-- `dense_kernels.masked_attention`: on a GPU, for small groups whose relations have no weights.
-- `dense_kernels.tiled_attention`: likewise for groups of any size, worth it where many pairs are related; no gradients.
+- `kernels/neighbours.py`: likewise on a GPU, in one kernel and memory linear in the variables.
+- `kernels/dense.py`, masked: on a GPU, for small groups whose relations have no weights.
+- `kernels/dense.py`, tiled: likewise for groups of any size, worth it where many pairs are related; no gradients.
 """
 
 from __future__ import annotations

@@ -123,8 +123,9 @@ class Denoiser(nn.Module):
         if context.domain is not None:
             logits = logits.masked_fill(~context.domain, float("-inf"))
         x = logits.softmax(-1).to(self.in_block.dtype)
-        place = context.base + self.in_block * block[..., None]  # (R, M, dim)
-        mean, log_variance = self.body(x, place, context)
+        # What a variable is: where it lies, whether it is given, whether it is in the block.
+        role = context.base + self.in_block * block[..., None]  # (R, M, dim)
+        mean, log_variance = self.body(x, role, context)
         return mean.float(), log_variance.float().clamp(*LOG_VARIANCE_RANGE)
 
 

@@ -57,10 +57,10 @@ class TableBody(nn.Module):
         self.code_table = nn.Parameter(torch.randn(most, dim))
         self.mean_table = nn.Parameter(torch.randn(most, dim))
 
-    def forward(self, x: Tensor, place: Tensor, context: Context) -> tuple[Tensor, Tensor]:
-        """x (R, M, K) on the simplex, place (R, M, dim) -> mean and log-variance (R, M, K)."""
+    def forward(self, x: Tensor, role: Tensor, context: Context) -> tuple[Tensor, Tensor]:
+        """x (R, M, K) on the simplex, role (R, M, dim) -> mean and log-variance (R, M, K)."""
         values = x.shape[-1]
-        h = self.value_in(x @ self.code_table[:values].to(x.dtype)) + place  # (R, M, dim)
+        h = self.value_in(x @ self.code_table[:values].to(x.dtype)) + role  # (R, M, dim)
         h = h + self.feature_in((x[..., None] * context.features).sum(-2))
         for layer in self.layers:
             h = layer(h, context.bias)

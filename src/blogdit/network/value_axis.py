@@ -23,7 +23,7 @@ MEAN_SCALE = 4.0  # logits are of the size of sigma; the last layer starts with 
 
 
 def fuses(h: Tensor) -> bool:
-    """Whether a training step uses the kernels of `axis_kernels`. (For solving there is `fused`.)"""
+    """Whether a training step uses the kernels of `kernels/axis.py`. (For solving there is `kernels/fused.py`.)"""
     dim = h.shape[-1]
     return h.requires_grad and runs_kernels(h.device) and dim & (dim - 1) == 0
 
@@ -105,14 +105,14 @@ class AxisBody(nn.Module):
         self.norm = nn.LayerNorm(config.dim)
         self.out = nn.Linear(config.dim, 2)  # mean and log-variance
 
-    def forward(self, x: Tensor, place: Tensor, context: Context) -> tuple[Tensor, Tensor]:
-        """x (R, M, K) on the simplex, place (R, M, dim) -> mean and log-variance (R, M, K)."""
+    def forward(self, x: Tensor, role: Tensor, context: Context) -> tuple[Tensor, Tensor]:
+        """x (R, M, K) on the simplex, role (R, M, dim) -> mean and log-variance (R, M, K)."""
         # A probability, and how it compares with the uniform one.
         sizes = x.shape[-1] if context.domain is None else context.domain.sum(-1, keepdim=True)
         chances = torch.stack([x, x * sizes], -1).transpose(1, 2)  # (R, K, M, 2)
         h = self.chance_in(chances) + self.feature_in(context.features.transpose(0, 1))
         # Under autocast the residual stream is bfloat16, as it is in solving.
-        change = place[:, None].to(h.dtype).expand_as(h)
+        change = role[:, None].to(h.dtype).expand_as(h)
         domain = None if context.domain is None else context.domain.T[..., None]  # (K, M, 1)
         for layer in self.layers:
             h, change = layer(h, change, context.bias, domain)

@@ -20,12 +20,8 @@ import triton.language as tl
 from torch import Tensor
 
 LOG2_E = math.log2(math.e)
-TILE = {
-    "queries": 64,
-    "keys": 64,
-    "num_warps": 4,
-    "num_stages": 1,
-}  # of `tiled_attention`; see `structure.TILED`
+# Of `tiled_attention`; see TILED in method/structure.py.
+TILE = {"queries": 64, "keys": 64, "num_warps": 4, "num_stages": 1}
 
 
 @triton.jit
