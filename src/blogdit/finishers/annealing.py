@@ -12,8 +12,8 @@ has found. The best state of all is the answer, after descent.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -23,20 +23,16 @@ from torch.nn.functional import embedding_bag
 
 from blogdit.core.constraints import IntArray
 from blogdit.core.instance import Instance
-from blogdit.finishers.base import Deadline, Finish, Task
+from blogdit.finishers.base import Deadline, Task
 from blogdit.finishers.descent import descend, supports_descent
 from blogdit.finishers.landscape import FINE, LEVELS, Landscape, landscape_of, levels
 from blogdit.finishers.pairs import terms_on_pairs
-from blogdit.finishers.tasks import (
-    OutOfTime,
-    answer,
-    clean_starts,
-    is_enough,
-    nothing_to_decide,
-    programs_at_once,
-)
+from blogdit.finishers.tasks import LocalSearch, all_enough, best_of, clean_starts, key_of, programs_at_once
 from blogdit.method.noise import mix, wrap
 from blogdit.network.runtime import runs_kernels
+
+if TYPE_CHECKING:
+    from blogdit.finishers.annealing_kernel import KernelSweeps
 
 HOT, WARM, COLD = 0.35, 0.2, 0.044  # temperatures in units of the landscape's field: random starts, good ones, the end
 EVERY, HOTTER = 4, 2.0  # one chain in 4 begins at twice HOT: variables with many neighbours freeze early
@@ -57,62 +53,31 @@ GPU_TERMS = 1 << 26  # terms of all instances on a GPU: the table takes 1 GiB at
 EXACT = 1 << 24  # whole numbers that float32 can tell apart
 NO_ENERGY = 1 << 62  # above every energy
 
-Uint32 = npt.NDArray[np.uint32]
 
-
-class Annealing:
+class Annealing(LocalSearch):
     """Rounds of annealing, then descent."""
 
     name = "annealing"
 
-    def __init__(self, device: torch.device | str = "cpu", threads: int | None = None):
-        """Without a GPU it runs on as many cores as torch uses."""
-        self.device = torch.device(device)
-        self.kernels = runs_kernels(self.device)
-        if not self.kernels:
-            self.device = torch.device("cpu")
-
     def supports(self, instance: Instance) -> bool:
         return supports_descent(instance) and bool((instance.domain_sizes <= 2).all())
 
-    def finish(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[Finish]:
-        finishes: list[Finish] = []
-        for batch in self._batches(tasks):
-            part = deadline.share(len(batch) / (len(tasks) - len(finishes)))
-            finishes += self._batch(batch, part, seed)
-        return finishes
+    def fits(self, instances: Sequence[Instance]) -> bool:
+        cells = len(instances) * max(one.size for one in instances) * CHAINS
+        return cells <= GPU_CELLS and sum(map(terms_on_pairs, instances)) <= GPU_TERMS
 
-    def _batches(self, tasks: Sequence[Task]) -> Iterator[list[Task]]:
-        """Tasks in order: on a CPU one at a time, on a GPU as many as there is room for."""
-        batch: list[Task] = []
-        for task in tasks:
-            members = [one.instance for one in (*batch, task)]
-            cells = len(members) * max(one.size for one in members) * CHAINS
-            full = cells > GPU_CELLS or sum(map(terms_on_pairs, members)) > GPU_TERMS
-            if batch and (full or not self.kernels):
-                yield batch
-                batch = []
-            batch.append(task)
-        if batch:
-            yield batch
-
-    def _batch(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[Finish]:
-        if deadline.passed() or all(nothing_to_decide(task.instance) for task in tasks):
-            return [answer(task, []) for task in tasks]
-        try:
-            lands = [landscape_of(task.instance, deadline.passed) for task in tasks]
-        except OutOfTime:
-            return [answer(task, []) for task in tasks]
-        starts = [clean_starts(task) for task in tasks]
-        chains = Chains(lands, starts, self._number(lands, deadline), self.device, seed)
+    def search(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[IntArray]:
+        lands = [landscape_of(task.instance, deadline.passed) for task in tasks]
+        device = self.device if self.kernels else torch.device("cpu")
+        chains = Chains(lands, [clean_starts(task) for task in tasks], self._number(lands, deadline), device, seed)
         # Without a deadline the tasks of a batch get all rounds: an answer must not depend on the tasks beside it.
         may_stop = not deadline.unlimited or not self.kernels
-        chains.run(deadline.share(ANNEALING_SHARE), lambda: may_stop and _all_enough(tasks, chains.answers()))
-        finishes = []
-        for number, (task, values) in enumerate(zip(tasks, chains.answers(), strict=True)):
-            end = deadline.share(1 / (len(tasks) - number))
-            finishes.append(answer(task, [descend(task.instance, values, end), values]))
-        return finishes
+        chains.run(deadline.share(ANNEALING_SHARE), lambda: may_stop and all_enough(tasks, chains.answers()))
+        answers = zip(tasks, chains.answers(), strict=True)
+        return [
+            best_of(task.instance, [descend(task.instance, values, deadline.share(1 / (len(tasks) - number))), values])
+            for number, (task, values) in enumerate(answers)
+        ]
 
     def _number(self, lands: Sequence[Landscape], deadline: Deadline) -> int:
         """Of chains for each instance."""
@@ -125,20 +90,6 @@ class Annealing:
         return max(room // len(lands), CHAINS)
 
 
-def _all_enough(tasks: Sequence[Task], answers: Sequence[IntArray]) -> bool:
-    pairs = zip(tasks, answers, strict=True)
-    return all(task.target is not None and is_enough(task, values) for task, values in pairs)
-
-
-class Sweeps(Protocol):
-    """Anneals states x (C, B, N) from temperatures `begin` to `end` (C, B), in so many sweeps or as many as there is
-    time for. `salt` (C, B) are the keys of the random numbers."""
-
-    def anneal(
-        self, x: Tensor, begin: Tensor, end: Tensor, salt: Tensor, sweeps: int, deadline: Deadline
-    ) -> Tensor: ...
-
-
 class Chains:
     """States (C, B, N) of several instances, the best that each chain has found, and the best of all."""
 
@@ -146,7 +97,7 @@ class Chains:
         self, lands: Sequence[Landscape], starts: Sequence[IntArray], number: int, device: torch.device, seed: int
     ):
         self.lands, self.number, self.device, self.round = lands, number, device, 0
-        self.key = int(mix(torch.tensor([wrap(seed), wrap(seed >> 32)], dtype=torch.int32)).sum())
+        self.key = key_of(seed)
         self.energy_of = [land.energy_on(device) for land in lands]
         self.field = torch.tensor([land.field for land in lands], dtype=torch.float64, device=device)  # (B,)
         self.free = torch.zeros(len(lands), max(land.size for land in lands), dtype=torch.bool, device=device)
@@ -165,7 +116,7 @@ class Chains:
         self._keep_best()
         self.sweeps = self._sweeps()
 
-    def _sweeps(self) -> Sweeps:
+    def _sweeps(self) -> CpuSweeps | KernelSweeps:
         if not runs_kernels(self.device):
             return CpuSweeps(*self.lands)
         from blogdit.finishers.annealing_kernel import KernelSweeps
@@ -175,6 +126,8 @@ class Chains:
     def run(self, deadline: Deadline, enough: Callable[[], bool]) -> None:
         """A fixed number of rounds or, with a deadline, until then; fewer if the answers are good enough."""
         kind = "cuda" if runs_kernels(self.device) else "cpu"
+        if not self.free.any():
+            return
         if not deadline.unlimited:
             self._run_until(deadline, enough)
             return
@@ -232,16 +185,12 @@ class Chains:
         found = [energy(states[:, place, : land.size]) for place, (energy, land) in enumerate(parts)]
         return torch.stack(found, 1)
 
-    def _bits(self, lane: int) -> Tensor:
-        """(C, 1, N) random 16-bit numbers, by chain, variable and round: the same whatever is beside an instance."""
-        variables = self.free.shape[1]
-        count = torch.arange(max(self.number, variables), dtype=torch.int32, device=self.device)
-        key = mix(count[: self.number] * 0x3C6EF372 + wrap(self.round * 0x27D4EB2F + lane * 0x165667B1 + self.key))
-        return (mix(key[:, None, None] + count[:variables] * 0x5BD1E995) >> 16) & 0xFFFF
-
     def _random_states(self) -> Tensor:
-        """(C, B, N): random where a variable can change."""
-        return torch.where(self.free, (self._bits(0) & 1).to(torch.int8), self.states)
+        """(C, B, N): random where a variable can change, by chain, variable and round; the same whatever is beside."""
+        count = torch.arange(max(self.number, self.free.shape[1]), dtype=torch.int32, device=self.device)
+        key = mix(count[: self.number] * 0x3C6EF372 + wrap(self.round * 0x27D4EB2F + self.key))
+        bits = mix(key[:, None, None] + count[: self.free.shape[1]] * 0x5BD1E995) >> 16 & 1
+        return torch.where(self.free, bits.to(torch.int8), self.states)
 
     def answers(self) -> list[IntArray]:
         """The best state of each instance."""
@@ -261,7 +210,7 @@ class CpuSweeps:
     def __init__(self, land: Landscape):
         moving = np.concatenate([*land.colours, np.zeros(0, np.intp)])
         self.unit, self.order = land.unit, np.concatenate([moving, np.setdiff1d(np.arange(land.size), moving)])
-        self.codes = (self.order.astype(np.uint32) * np.uint32(0x5BD1E995))[:, None]
+        self.codes = (torch.from_numpy(self.order).int() * 0x5BD1E995)[:, None]
         kind = torch.float32 if 8 * land.reach < EXACT else torch.float64  # so that sums of halves are exact
         self.bags, (starts, others, pulls) = [], land.links
         row, degrees, first = np.argsort(self.order), np.diff(starts), 0
@@ -280,27 +229,29 @@ class CpuSweeps:
         self.kind = kind
 
     def anneal(self, x: Tensor, begin: Tensor, end: Tensor, salt: Tensor, sweeps: int, deadline: Deadline) -> Tensor:
+        """States x (C, 1, N) annealed from temperatures `begin` to `end` (C, 1), in so many sweeps, or as many as there
+        is time for. `salt` (C, 1) are the keys of the random numbers."""
         rows = np.ascontiguousarray(x[:, 0].numpy().T[self.order])
         spins = torch.from_numpy(2 * rows - 1).to(self.kind)
-        salts, steps, still = salt[:, 0].numpy().view(np.uint32), steps_of(sweeps), max(sweeps - STILL, 0)
+        steps, still = steps_of(sweeps), max(sweeps - STILL, 0)
         for number in range(sweeps):
             if deadline.passed():
                 break
             if number == still or (number % steps == 0 and number < still):
                 now = begin - (begin - end) * number // sweeps if number < still else torch.zeros_like(begin)
                 table, column = self._table(now[:, 0].numpy())
-            key = _mixed(salts + np.uint32(number * 0x9E3779B1 % (1 << 32)))
-            draws = _mixed(self.codes ^ key) >> np.uint32(20)
-            self._sweep(spins, table.take(draws + column))
+            key = mix(salt[:, 0] + wrap(number * 0x9E3779B1))
+            draws = (mix(self.codes ^ key) >> 20) & (LEVELS - 1)  # (N, C)
+            self._sweep(spins, table.take(draws.numpy() + column))
         found = np.empty(spins.shape, np.int8)
         found[self.order] = spins.numpy() > 0
         return torch.from_numpy(np.ascontiguousarray(found.T))[:, None]
 
-    def _table(self, temperature: IntArray) -> tuple[npt.NDArray[np.floating], Uint32]:
+    def _table(self, temperature: IntArray) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.int32]]:
         """T e for all values of e, one temperature after the other, and where those of each chain begin."""
         warmth, which = np.unique(temperature, return_inverse=True)
         table = (levels() * warmth[:, None] // (FINE * self.unit)).astype(torch.empty(0, dtype=self.kind).numpy().dtype)
-        return table.reshape(-1), (which * LEVELS).astype(np.uint32)
+        return table.reshape(-1), (which * LEVELS).astype(np.int32)
 
     def _sweep(self, spins: Tensor, limits: npt.NDArray[np.floating]) -> None:
         """Visit every variable; `limits` (N, C) is what a flip may cost."""
@@ -310,13 +261,3 @@ class CpuSweeps:
             cost += alone
             cost *= values[members]
             np.negative(values[members], out=values[members], where=cost <= limits[members])
-
-
-def _mixed(x: Uint32) -> Uint32:
-    """As noise.mix, in numpy, which is faster on few numbers."""
-    x = x ^ (x >> np.uint32(16))
-    x *= np.uint32(0x7FEB352D)
-    x ^= x >> np.uint32(15)
-    x *= np.uint32(0x846CA68B)
-    x ^= x >> np.uint32(16)
-    return x

@@ -20,14 +20,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from blogdit.core.constraints import FloatArray, IntArray
+from blogdit.core.constraints import IntArray
 from blogdit.core.instance import Instance
 from blogdit.finishers.pairs import Pairs
 from blogdit.finishers.tasks import OutOfTime
 
-MOST = 1 << 28  # units that all terms of a variable may add up to: sums of two such numbers fit 32 bits
-FINEST = 1 << 16  # units for the smallest weight, at most: more is never needed to tell sums apart
-COARSE, FINE_ENOUGH = 1 << 14, 1 << 10  # units for the largest and for the smallest weight, where weights are rounded
+MOST = 1 << 28  # steps that all terms of a variable may add up to: twice that, as a pull may be, fits 32 bits
+SMALLEST = 1e-280  # weights below are 0: nothing overflows
 LEVELS, FINE = 4096, 256  # values of an exponential variable in the table, in steps of 1 / FINE
 BETWEEN_LOOKS = 1 << 12  # variables coloured between two looks at the clock, about 10 ms
 AT_ONCE = 1 << 24  # entries of the temporary arrays of `energy_on`: 128 MiB
@@ -57,13 +56,6 @@ class Landscape(NamedTuple):
     def size(self) -> int:
         return len(self.drive)
 
-    @property
-    def is_mirrored(self) -> bool:
-        """Whether a state and its mirror image always have the same energy, as in MaxCut."""
-        everyone = sum(map(len, self.colours)) == self.size
-        owner = np.repeat(np.arange(self.size), np.diff(self.links.starts))
-        return everyone and not (2 * self.drive + np.bincount(owner, self.links.pull, self.size)).any()
-
     def energy_on(self, device: torch.device) -> Callable[[Tensor], Tensor]:
         """A function from states (C, n) on the device to their energies (C,) in units: h x + x J x / 2."""
         owner = np.repeat(np.arange(self.size), np.diff(self.links.starts))
@@ -84,8 +76,8 @@ class Landscape(NamedTuple):
 def landscape_of(instance: Instance, over: Callable[[], bool] = lambda: False) -> Landscape:
     """`over` is asked now and then whether to give up; then `OutOfTime` is raised."""
     pairs = Pairs(instance)
-    scale = _scale(pairs)
-    drive, links = _drives(pairs, scale), _links(pairs, scale, instance.size)
+    scale, weights, alone = _rounded(pairs)
+    drive, links = _drives_and_links(pairs, weights, alone)
     free = (instance.domain_sizes == 2) & ~instance.is_given
     unit = max(int(np.gcd.reduce(np.concatenate([links.pull, drive[free]]))), 1)
     drive, links = np.where(free, drive // unit, 0), links._replace(pull=links.pull // unit)
@@ -107,52 +99,27 @@ def levels() -> IntArray:
     return np.rint(-FINE * np.log((np.arange(LEVELS) + 0.5) / LEVELS)).astype(np.int64)
 
 
-def _scale(pairs: Pairs) -> float:
-    """Steps for a weight of 1. No weight is rounded if all are multiples of the smallest and there is room."""
-    sizes = np.abs(np.concatenate([pairs.weights, pairs.unary[np.isfinite(pairs.unary)]]))
-    sizes = sizes[sizes > 0]
-    if not len(sizes):
-        return 1.0
-    reach = np.bincount(pairs.owner, np.abs(pairs.weights), len(pairs.unary)).astype(np.float64)
-    reach += np.abs(np.where(np.isfinite(pairs.unary), pairs.unary, 0.0)).max(1)
-    most = max(reach.max(), 1e-280)  # nothing below is divided by zero
-    smallest, largest = max(sizes.min() / most, 1e-280), sizes.max() / most  # shares of what a variable can have
-    multiples = 64 * (sizes / most) / smallest  # penalties are 65/64 of a gain
-    exact = min(MOST * smallest, FINEST) // 64 * 64
-    if exact and np.all(np.abs(multiples - np.rint(multiples)) <= 1e-9 * multiples):
-        return float(exact / smallest / most)
-    return float(min(MOST, max(COARSE / largest, FINE_ENOUGH / smallest)) / most)
+def _rounded(pairs: Pairs) -> tuple[float, IntArray, IntArray]:
+    """Steps for a weight of 1, a power of 2, so that most weights are not rounded; the weights (E,) and the costs of
+    values by themselves (n, K) in steps."""
+    alone = np.where(np.isfinite(pairs.unary), pairs.unary, 0.0)
+    reach = np.bincount(pairs.owner, np.abs(pairs.weights), len(alone)) + 2 * np.abs(alone).max(1)
+    scale = 2.0 ** math.floor(math.log2(MOST / max(reach.max(initial=0.0), SMALLEST)))
+    return scale, np.rint(pairs.weights * scale).astype(np.int64), np.rint(alone * scale).astype(np.int64)
 
 
-def _in_steps(scale: float, amounts: FloatArray) -> IntArray:
-    return np.rint(amounts * scale).astype(np.int64)
-
-
-def _drives(pairs: Pairs, scale: float) -> IntArray:
-    """h: x_i = 1 instead of 0, where all others are 0."""
-    own, theirs = pairs.values.T
-    weights = _in_steps(scale, pairs.weights)
+def _drives_and_links(pairs: Pairs, weights: IntArray, alone: IntArray) -> tuple[IntArray, Links]:
+    """h: what x_i = 1 costs more than 0, where all others are 0. J: what x_j = 1 instead of 0 adds to that."""
+    (own, theirs), size = pairs.values.T, len(alone)
+    drive = alone[:, -1] - alone[:, 0]
     # "The same value" costs w at 0 and nothing at 1; other terms count where the neighbour has to be at 0.
-    more = np.where(own < 0, -weights, np.where(theirs == 0, weights * (2 * own - 1), 0))
-    drive = np.zeros(len(pairs.unary), np.int64)
-    np.add.at(drive, pairs.owner, more)
-    if pairs.unary.shape[1] == 2:
-        alone = np.where(np.isfinite(pairs.unary), pairs.unary, 0.0)
-        drive += _in_steps(scale, alone[:, 1]) - _in_steps(scale, alone[:, 0])
-    return drive
-
-
-def _links(pairs: Pairs, scale: float, size: int) -> Links:
-    """J: what x_j = 1 instead of 0 adds to the drive of variable i. "The same value" costs w more at 1 and w less at 0;
-    other terms have a sign for each end."""
-    own, theirs = pairs.values.T
-    weights = _in_steps(scale, pairs.weights)
+    np.add.at(drive, pairs.owner, np.where(own < 0, -weights, np.where(theirs == 0, weights * (2 * own - 1), 0)))
+    # "The same value" costs w more at 1 and w less at 0; other terms have a sign for each end.
     pull = np.where(own < 0, 2 * weights, weights * (2 * own - 1) * (2 * theirs - 1))
     keys, index = np.unique(pairs.owner * size + pairs.other, return_inverse=True)
     total = np.zeros(len(keys), np.int64)
     np.add.at(total, index, pull)
-    starts = np.searchsorted(keys, size * np.arange(size + 1))
-    return Links(starts, keys % max(size, 1), total)
+    return drive, Links(np.searchsorted(keys, size * np.arange(size + 1)), keys % max(size, 1), total)
 
 
 def _colours(links: Links, free: npt.NDArray[np.bool_], over: Callable[[], bool]) -> list[Indices]:

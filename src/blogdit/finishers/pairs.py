@@ -6,6 +6,8 @@ objective, so no single change breaks a constraint to gain something.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -69,28 +71,25 @@ class Pairs:
         joined = np.concatenate(ends)
         order = np.argsort(joined[:, 0], kind="stable")
         self.owner, self.other = joined[order].T
-        self.values, self.weights = np.concatenate(values)[order], np.concatenate(weights)[order]
+        self.values = np.concatenate(values)[order]
+        self.weights: npt.NDArray[Any] = np.concatenate(weights)[order]
         self.starts = np.searchsorted(self.owner, np.arange(instance.size + 1))
-        self.unary = _unary_costs(instance, goal, sign)
+        self.unary: npt.NDArray[Any] = _unary_costs(instance, goal, sign)
 
-    def costs(self, x: IntArray) -> FloatArray:
+    def costs(self, x: IntArray) -> npt.NDArray[Any]:
         """(n, K): the energy of every variable at every value, the others as they are in x."""
-        costs, neighbour = self.unary.copy(), x[self.other]
-        same = self.values[:, 0] < 0
-        np.add.at(costs, (self.owner[same], neighbour[same]), self.weights[same])
-        hit = ~same & (self.values[:, 1] == neighbour)
-        np.add.at(costs, (self.owner[hit], self.values[hit, 0]), self.weights[hit])
+        costs, neighbour, (own, theirs) = self.unary.copy(), x[self.other], self.values.T
+        hit = (own < 0) | (theirs == neighbour)
+        np.add.at(costs, (self.owner[hit], np.where(own < 0, neighbour, own)[hit]), self.weights[hit])
         return costs
 
-    def update_costs(self, costs: FloatArray, variable: int, old: int, new: int) -> IntArray:
+    def update_costs(self, costs: Any, variable: int, old: int, new: int) -> IntArray:
         """Bring `costs` up to date after a variable changed; returns its neighbours."""
         rows = slice(self.starts[variable], self.starts[variable + 1])
-        neighbours, values, weights = self.other[rows], self.values[rows], self.weights[rows]
-        same = values[:, 0] < 0
-        for value, sign in ((old, -1.0), (new, 1.0)):
-            np.add.at(costs, (neighbours[same], value), sign * weights[same])
-            hit = ~same & (values[:, 0] == value)
-            np.add.at(costs, (neighbours[hit], values[hit, 1]), sign * weights[hit])
+        neighbours, (own, theirs), weights = self.other[rows], self.values[rows].T, self.weights[rows]
+        for value, change in ((old, np.subtract), (new, np.add)):
+            hit = (own < 0) | (own == value)
+            change.at(costs, (neighbours[hit], np.where(own < 0, value, theirs)[hit]), weights[hit])
         return neighbours
 
 

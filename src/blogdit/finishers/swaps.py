@@ -11,7 +11,7 @@ Weights of pairs are those of NuMVC (Cai, Su, Luo and Sattar 2013). On a GPU `sw
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,10 +20,9 @@ import torch
 
 from blogdit.core.constraints import Conflict, IntArray
 from blogdit.core.instance import Instance
-from blogdit.finishers.base import Deadline, Finish, Task
-from blogdit.finishers.tasks import answer, clean_starts, in_turn, is_enough, programs_at_once
+from blogdit.finishers.base import Deadline, Task
+from blogdit.finishers.tasks import LocalSearch, all_enough, clean_starts, is_enough, key_of, programs_at_once
 from blogdit.method.noise import mix, wrap
-from blogdit.network.runtime import runs_kernels
 
 MOST_VARIABLES = {
     "cpu": 2048,
@@ -60,64 +59,44 @@ class Graph(NamedTuple):
         return len(self.may_enter)
 
 
-class Swaps:
+class Swaps(LocalSearch):
     """Walkers that begin with the sets of the chains, or with nothing."""
 
     name = "swaps"
-
-    def __init__(self, device: torch.device | str = "cpu", threads: int | None = None):
-        """Without a GPU it runs on one core."""
-        self.device = torch.device(device)
-        self.kernels = runs_kernels(self.device)
 
     def supports(self, instance: Instance) -> bool:
         """Independent sets without weights, some variables of which may be given as 0."""
         return instance.size <= MOST_VARIABLES["cuda" if self.kernels else "cpu"] and is_independent_set(instance)
 
-    def finish(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[Finish]:
-        if self.kernels:
-            return self._on_gpu(tasks, deadline, seed)
-        return [_on_cpu(task, end, seed) for task, end in in_turn(tasks, deadline)]
+    def fits(self, instances: Sequence[Instance]) -> bool:
+        return len(instances) * WALKERS * max(one.size for one in instances) ** 2 <= MOST_WEIGHTS
 
-    def _on_gpu(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[Finish]:
-        """Batches of tasks that have room for their weights on the device."""
-        finishes: list[Finish] = []
-        for batch in _batches(tasks):
-            part = deadline.share(len(batch) / (len(tasks) - len(finishes)))
-            finishes += self._batch_on_gpu(batch, part, seed)
-        return finishes
+    def search(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[IntArray]:
+        return self._on_gpu(tasks, deadline, seed) if self.kernels else [_on_cpu(tasks[0], deadline, seed)]
 
-    def _batch_on_gpu(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[Finish]:
+    def _on_gpu(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[IntArray]:
         from blogdit.finishers.swaps_kernel import KernelWalkers
 
-        if deadline.passed():
-            return [answer(task, []) for task in tasks]
-        variables, at_once = _largest(tasks), programs_at_once(self.device)
-        chains = WALKERS
+        graphs, at_once = [graph_of(task.instance) for task in tasks], programs_at_once(self.device)
+        variables, chains = max(graph.size for graph in graphs), WALKERS
         if not deadline.unlimited:  # few instances do not fill a GPU
             chains = max(chains, min(at_once, MOST_WEIGHTS // variables**2) // len(tasks))
-        graphs = [graph_of(task.instance) for task in tasks]
         sets = [starting_sets(graph, clean_starts(task), chains) for graph, task in zip(graphs, tasks, strict=True)]
         walkers = KernelWalkers(graphs, sets, variables, self.device, seed)
         rounds = -(-len(tasks) * chains // at_once)
         stretch = max(LAUNCH // max(variables, LEAST_LOAD) // rounds, 1)
         left = GPU_STEPS if deadline.unlimited else MOST_STEPS
-        while left > 0 and not walkers.done():
+        while left > 0 and not walkers.done() and not deadline.passed():
             walkers.take(min(stretch, left))
             left -= stretch
             torch.cuda.synchronize()  # the clock is that of steps that are done
-            if deadline.passed():
-                break
             # Without a deadline all steps are taken: an answer must not depend on the tasks beside it.
-            if not deadline.unlimited and _all_enough(tasks, walkers.best().cpu().numpy()):
+            if not deadline.unlimited and all_enough(tasks, walkers.best()):
                 break
-        rows = walkers.best().cpu().numpy()
-        return [answer(task, [row[: task.instance.size]]) for task, row in zip(tasks, rows, strict=True)]
+        return walkers.best()
 
 
-def _on_cpu(task: Task, deadline: Deadline, seed: int) -> Finish:
-    if deadline.passed():
-        return answer(task, [])
+def _on_cpu(task: Task, deadline: Deadline, seed: int) -> IntArray:
     graph = graph_of(task.instance)
     (chosen,) = starting_sets(graph, clean_starts(task), 1)
     walker = Walker(graph, chosen, first_order(graph.size, 0, seed))
@@ -128,28 +107,7 @@ def _on_cpu(task: Task, deadline: Deadline, seed: int) -> Finish:
         seen = len(walker.best)
         walker.take(min(CPU_STRETCH, left))
         left -= CPU_STRETCH
-    return answer(task, [walker.best_set()])
-
-
-def _largest(tasks: Sequence[Task]) -> int:
-    return max(1, *(task.instance.size for task in tasks))
-
-
-def _batches(tasks: Sequence[Task]) -> Iterator[list[Task]]:
-    """Tasks in order, as many at a time as there is room for."""
-    batch: list[Task] = []
-    for task in tasks:
-        if batch and (len(batch) + 1) * WALKERS * _largest([*batch, task]) ** 2 > MOST_WEIGHTS:
-            yield batch
-            batch = []
-        batch.append(task)
-    if batch:
-        yield batch
-
-
-def _all_enough(tasks: Sequence[Task], rows: IntArray) -> bool:
-    pairs = zip(tasks, rows, strict=True)
-    return all(task.target is not None and is_enough(task, row[: task.instance.size]) for task, row in pairs)
+    return walker.best_set()
 
 
 def is_independent_set(instance: Instance) -> bool:
@@ -200,8 +158,7 @@ def starting_sets(graph: Graph, states: IntArray, walkers: int) -> Bools:
 
 def first_order(size: int, walker: int, seed: int) -> IntArray:
     """When each variable last changed, for a walker that has taken no step: below 0, all different, at random."""
-    key = mix(torch.tensor([wrap(seed), wrap(seed >> 32)], dtype=torch.int32)).sum().item()
-    names = torch.arange(size, dtype=torch.int32) * 0x5BD1E995 + wrap(walker * 0x3C6EF372 + int(key))
+    names = torch.arange(size, dtype=torch.int32) * 0x5BD1E995 + wrap(walker * 0x3C6EF372 + key_of(seed))
     ranks: IntArray = mix(names).argsort(stable=True).argsort().numpy() - size
     return ranks
 

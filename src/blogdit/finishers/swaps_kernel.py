@@ -8,8 +8,8 @@ import numpy as np
 import torch
 import triton
 import triton.language as tl
-from torch import Tensor
 
+from blogdit.core.constraints import IntArray
 from blogdit.finishers.swaps import HEAVIER_EVERY, HEAVIEST, Bools, Graph, first_order
 
 # A key of 63 bits: load (20 bits), the step of the last change (31 bits), the variable (12 bits).
@@ -101,7 +101,7 @@ class KernelWalkers:
         self, graphs: Sequence[Graph], starts: Sequence[Bools], variables: int, device: torch.device, seed: int
     ):
         size, chains = len(graphs), len(starts[0])
-        self.size, self.chains, self.variables, self.now = size, chains, variables, 0
+        self.graphs, self.size, self.chains, self.variables, self.now = graphs, size, chains, variables, 0
         weights = np.zeros((size, variables, -(-variables // 16) * 16), np.int16)  # rows begin at multiples of 32 bytes
         x, load, since = np.zeros((3, chains, size, variables), np.int32)
         may_enter = np.zeros((size, variables), np.int32)
@@ -132,7 +132,8 @@ class KernelWalkers:
         largest = self.best_size.view(self.chains, self.size).amax(0)
         return bool((largest == self.may_enter.sum(1)).all())
 
-    def best(self) -> Tensor:
+    def best(self) -> list[IntArray]:
+        """The largest set of each graph."""
         winner = self.best_size.view(self.chains, self.size).argmax(0)
-        rows = winner * self.size + torch.arange(self.size, device=winner.device)
-        return self.best_x[rows].long()
+        rows = self.best_x[winner * self.size + torch.arange(self.size, device=winner.device)].long().cpu().numpy()
+        return [row[: graph.size] for row, graph in zip(rows, self.graphs, strict=True)]

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import torch
 import triton
 import triton.language as tl
 
 from blogdit.core.constraints import IntArray
 from blogdit.finishers import tabu
-from blogdit.finishers.tabu import Problem, chain_key
+from blogdit.finishers.tabu import Chain
 from blogdit.network.kernels.streams import mix
 
 CELLS = 2048  # (variable, value) pairs that a program looks at in one go: 8 for each of its threads
@@ -121,64 +122,58 @@ def _tabu_kernel(
 class KernelChains:
     """Chains of several instances, one row each. Instances are padded to the largest."""
 
-    def __init__(self, problems: Sequence[Problem], starts: Sequence[IntArray], device: torch.device, seed: int):
-        self.problems, self.taken = problems, 0
-        self.instance = np.repeat(np.arange(len(problems)), [len(some) for some in starts])  # of each row
-        self.rows, self.variables = len(self.instance), max(problem.size for problem in problems)
-        self.width = max(problem.width for problem in problems)
-        self.tables, self.depth = self._tables(device)
+    def __init__(self, chains: Sequence[Sequence[Chain]], device: torch.device):
+        """Chains of each instance that have not moved yet."""
+        self.pairs, rows = [some[0].pairs for some in chains], [chain for some in chains for chain in some]
+        self.taken, self.rows = 0, len(rows)
+        self.variables, self.width = (max(one.unary.shape[axis] for one in self.pairs) for axis in (0, 1))
+        self.instance = np.repeat(np.arange(len(chains)), [len(some) for some in chains])  # of each row
         x = np.zeros((self.rows, self.variables), np.int32)
-        costs = np.zeros((self.rows, self.variables, self.width), np.int32)
-        costs[:, :, 1:] = tabu.FORBIDDEN
-        keys = np.zeros(self.rows, np.int32)
-        every_start = [(problem, chain, start) for problem, some in zip(problems, starts, strict=True)
-                       for chain, start in enumerate(some)]  # fmt: skip
-        for row, (problem, chain, start) in enumerate(every_start):
-            x[row, : problem.size] = start
-            costs[row, : problem.size] = tabu.FORBIDDEN
-            costs[row, : problem.size, : problem.width] = problem.costs(start)
-            keys[row] = chain_key(chain, seed)
-        own = np.take_along_axis(costs, x[..., None].astype(np.int64), 2)[..., 0]
-        violated = (own.sum(1) // 2).astype(np.int32)
-        self.x, self.costs, self.violated, self.keys, self.instances = (
-            torch.from_numpy(array).to(device) for array in (x, costs, violated, keys, self.instance.astype(np.int32))
-        )
+        costs = np.full((*x.shape, self.width), tabu.FORBIDDEN, np.int32)
+        costs[:, :, 0] = 0  # where padding stays
+        for row, chain in enumerate(rows):
+            size, width = chain.costs.shape
+            x[row, :size], costs[row, :size, 0], costs[row, :size, :width] = chain.x, tabu.FORBIDDEN, chain.costs
+        facts = np.array([(chain.violated, chain.key, self.instance[row]) for row, chain in enumerate(rows)], np.int32)
+        arrays = (x, costs, *np.ascontiguousarray(facts.T))
+        self.x, self.costs, self.violated, self.key, self.instances = (torch.from_numpy(a).to(device) for a in arrays)
         self.open_from, self.best_at = torch.zeros_like(self.costs), torch.zeros_like(self.violated)
-        self.best_x, self.fewest = self.x.clone(), self.violated.clone()
+        self.best_x, self.best = self.x.clone(), self.violated.clone()
+        self.tables = self._tables(device)
 
-    def _tables(self, device: torch.device) -> tuple[list[torch.Tensor], int]:
+    def _tables(self, device: torch.device) -> list[torch.Tensor]:
         """The neighbours of each variable and the values of its pairs, (B, N, depth); their number, (B, N)."""
-        degree = np.zeros((len(self.problems), self.variables), np.int32)
-        for place, problem in enumerate(self.problems):
-            degree[place, : problem.size] = np.diff(problem.starts)
-        depth = max(int(degree.max(initial=0)), 1)
-        tables = np.zeros((3, len(self.problems), self.variables, depth), np.int32)
-        for place, problem in enumerate(self.problems):
-            slot = np.arange(len(problem.owner)) - problem.starts[problem.owner]
-            tables[:, place, problem.owner, slot] = problem.other, *problem.values.T
-        return [torch.from_numpy(array).to(device) for array in (*tables, degree)], depth
+        degree = np.zeros((len(self.pairs), self.variables), np.int32)
+        for place, pairs in enumerate(self.pairs):
+            degree[place, : len(pairs.unary)] = np.diff(pairs.starts)
+        tables = np.zeros((3, *degree.shape, max(int(degree.max(initial=0)), 1)), np.int32)
+        for place, pairs in enumerate(self.pairs):
+            slot = np.arange(len(pairs.owner)) - pairs.starts[pairs.owner]
+            tables[:, place, pairs.owner, slot] = pairs.other, *pairs.values.T
+        return [torch.from_numpy(array).to(device) for array in (*tables, degree)]
 
     def take(self, moves: int) -> None:
         values = triton.next_power_of_2(self.width)
         tile = min(triton.next_power_of_2(self.variables), max(1, CELLS // values))
         _tabu_kernel[(self.rows,)](
             *self.tables, self.instances,
-            self.x, self.open_from, self.costs, self.best_x, self.violated, self.fewest, self.best_at, self.keys,
-            self.taken, moves, self.variables, self.depth,
+            self.x, self.open_from, self.costs, self.best_x, self.violated, self.best, self.best_at, self.key,
+            self.taken, moves, self.variables, self.tables[0].shape[2],
             width=self.width, values=values, tile=tile, neighbours=NEIGHBOURS, num_warps=WARPS,
         )  # fmt: skip
         self.taken += moves
 
+    def _winners(self) -> npt.NDArray[np.intp]:
+        """The best row of each instance; of equals the one that was there first, so that it does not matter how long
+        others went on."""
+        order = np.lexsort((self.best_at.cpu().numpy(), self.best.cpu().numpy(), self.instance))
+        winners: npt.NDArray[np.intp] = order[np.searchsorted(self.instance[order], np.arange(len(self.pairs)))]
+        return winners
+
     def solved(self) -> bool:
         """Whether every instance has a chain in which nothing was violated."""
-        fewest = self.fewest.cpu().numpy()
-        return all((fewest[self.instance == place] == 0).any() for place in range(len(self.problems)))
+        return not self.best.cpu().numpy()[self._winners()].any()
 
-    def best(self) -> list[IntArray]:
-        """Of each instance; of equals the state that was found first, so that it does not matter how long others went
-        on."""
-        fewest, best_at = self.fewest.cpu().numpy(), self.best_at.cpu().numpy()
-        order = np.lexsort((best_at, fewest, self.instance))
-        winners = order[np.searchsorted(self.instance[order], np.arange(len(self.problems)))]
-        rows = self.best_x.cpu().numpy()[winners].astype(np.int64)
-        return [row[: problem.size] for row, problem in zip(rows, self.problems, strict=True)]
+    def best_states(self) -> list[IntArray]:
+        rows = self.best_x.cpu().numpy()[self._winners()].astype(np.int64)
+        return [row[: len(pairs.unary)] for row, pairs in zip(rows, self.pairs, strict=True)]

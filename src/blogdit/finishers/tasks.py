@@ -1,8 +1,9 @@
-"""What every finisher does with its tasks: clean the starts, compare answers, share the time."""
+"""What finishers do with their tasks: clean the starts, compare answers, share the time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
 import numpy as np
 import torch
@@ -10,13 +11,15 @@ import torch
 from blogdit.core.constraints import IntArray
 from blogdit.core.instance import Instance
 from blogdit.finishers.base import Deadline, Finish, Task
+from blogdit.method.noise import mix, wrap
+from blogdit.network.runtime import runs_kernels
 
 PROGRAMS = 3  # of 8 warps with the registers that ours need, on one multiprocessor (H200: 3, measured)
 TOLERANCE = 1e-6  # of the objective: sums of real weights depend on the order of addition
 
 
 class OutOfTime(Exception):
-    """The deadline passed while something was being built. Finishers catch it."""
+    """The deadline passed while something was being built. `finish` catches it."""
 
 
 def clean_starts(task: Task) -> IntArray:
@@ -27,11 +30,6 @@ def clean_starts(task: Task) -> IntArray:
         starts = np.zeros((1, instance.size), np.int64)
     starts = np.clip(starts, 0, instance.domain_sizes - 1)
     return np.where(instance.is_given, instance.given_values, starts)
-
-
-def nothing_to_decide(instance: Instance) -> bool:
-    """Whether no variable has a choice."""
-    return bool((instance.is_given | (instance.domain_sizes == 1)).all())
 
 
 def cost(instance: Instance, values: IntArray) -> tuple[int, float]:
@@ -58,15 +56,56 @@ def is_enough(task: Task, values: IntArray) -> bool:
     return objective <= sign * task.target + TOLERANCE
 
 
-def in_turn(tasks: Sequence[Task], deadline: Deadline) -> Iterator[tuple[Task, Deadline]]:
-    """The tasks one after the other, each with an even part of the time that is left."""
-    for number, task in enumerate(tasks):
-        yield task, deadline.share(1 / (len(tasks) - number))
+class LocalSearch:
+    """What the local searches share: they work on batches, which share the time evenly, and keep the best start."""
+
+    name: str
+
+    def __init__(self, device: torch.device | str = "cpu", threads: int | None = None):
+        """Without a GPU a search runs on one core, whatever `threads` says."""
+        self.device = torch.device(device)
+        self.kernels = runs_kernels(self.device)
+
+    def fits(self, instances: Sequence[Instance]) -> bool:
+        """Whether a GPU has room for these at a time. Elsewhere batches are of one."""
+        return False
+
+    def search(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[IntArray]:
+        """The best values found for each task; may raise `OutOfTime`."""
+        raise NotImplementedError
+
+    def finish(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[Finish]:
+        finishes: list[Finish] = []
+        for batch in self._batches(tasks):
+            part = deadline.share(len(batch) / (len(tasks) - len(finishes)))
+            found: list[IntArray] | None = None
+            with suppress(OutOfTime):
+                found = None if part.passed() else self.search(batch, part, seed)
+            for number, task in enumerate(batch):
+                starts = list(clean_starts(task))
+                finishes.append(Finish(best_of(task.instance, starts if found is None else [found[number], *starts])))
+        return finishes
+
+    def _batches(self, tasks: Sequence[Task]) -> Iterator[list[Task]]:
+        """Tasks in order, as many at a time as there is room for."""
+        batch: list[Task] = []
+        for task in tasks:
+            if batch and not (self.kernels and self.fits([one.instance for one in (*batch, task)])):
+                yield batch
+                batch = []
+            batch.append(task)
+        if batch:
+            yield batch
 
 
-def answer(task: Task, found: Iterable[IntArray]) -> Finish:
-    """The best of what was found and of the starts."""
-    return Finish(best_of(task.instance, [*found, *clean_starts(task)]))
+def all_enough(tasks: Sequence[Task], found: Sequence[IntArray]) -> bool:
+    """Whether every task has a target, and its answer reaches it."""
+    return all(task.target is not None and is_enough(task, values) for task, values in zip(tasks, found, strict=True))
+
+
+def key_of(seed: int) -> int:
+    """32 random bits of a seed of up to 64, for the kernels' random numbers."""
+    return int(mix(torch.tensor([wrap(seed), wrap(seed >> 32)], dtype=torch.int32)).sum())
 
 
 def programs_at_once(device: torch.device) -> int:
