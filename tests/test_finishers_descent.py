@@ -132,7 +132,7 @@ def energy_of(pairs: Pairs, x: np.ndarray) -> float:
 @given(PAIRS, st.integers(0, 5))
 @settings(max_examples=200, deadline=None)
 def test_moves_that_share_no_term_lead_down_together(instance, seed):
-    """Each round is worth the sum of its gains, and at the end none is left. Time that is over ends it after a round."""
+    """Each round is worth the sum of its gains, and at the end none is left. Without time there is one round."""
     pairs = Pairs(instance)
     here = State(pairs, random_start(instance, seed))
     while (here.gain > ROUNDING).any():
