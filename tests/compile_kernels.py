@@ -6,7 +6,7 @@ from triton import compile as compile_kernel
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from blogdit.finishers import cooling_kernel, flip_kernel, swap_kernel, walk_kernel
+from blogdit.finishers import annealing_kernel, swaps_kernel, tabu_kernel
 from blogdit.network.kernels import axis as axis_kernels
 from blogdit.network.kernels import dense as dense_kernels
 from blogdit.network.kernels import fused, streams
@@ -28,20 +28,18 @@ FORWARD = {"width": 16, "all_heads": 4, "chunk": kernels.CHUNKS["forward"]}
 BACKWARD = {"width": 16, "heads": 4, "chunk": kernels.CHUNKS["backward"], "several": 2}
 NETWORK = {"dim": 64, "inner": 64, "tile": 64}
 MASKED = {"heads": 4, "width": 16, "block": 128}
-ROWS = ("other", "own", "theirs", "weight", "count", "x", "rest", "costs", "best_x", "when", "salt", "nudge", "pause")
-WALK = {
-    **{f"{name}_ptr": INT for name in ROWS},
-    **dict.fromkeys(("energy_ptr", "best_ptr"), "*i64"),
-    **dict.fromkeys(("taken", "moves", "depth", "stride"), "i32"),
-    **{"table_ptr": "*i8", "unit_ptr": INT, "drive_ptr": INT},
+CHAINS = ("x", "open", "costs", "best_x", "violated", "best", "best_at", "key")
+TABU = {
+    **{f"{name}_ptr": INT for name in ("other", "own", "theirs", "degree", "instance", *CHAINS)},
+    **dict.fromkeys(("taken", "moves", "depth"), "i32"),
 }
-COOL = {
+ANNEAL = {
     **dict.fromkeys(("start_ptr", "unit_ptr", "level_ptr", "begin_ptr", "end_ptr"), "*i64"),
     **dict.fromkeys(("depth_ptr", "member_ptr", "drive_ptr", "salt_ptr", "table_ptr"), INT),
     **dict.fromkeys(("sweep", "count", "sweeps", "steps", "still"), "i32"),
     "x_ptr": "*i8",
 }
-SWAP = {
+SWAPS = {
     **{f"{name}_ptr": INT for name in ("may_enter", "x", "load", "since", "best_x", "best", "last")},
     **dict.fromkeys(("now", "steps", "stride"), "i32"),
     "weights_ptr": "*i16",
@@ -50,8 +48,9 @@ AXIS = {"dim": 64, "tile": 16, "pooled": True, "masked": True}
 AXIS_TYPES = {"domain_ptr": "*u8", "first_ptr": "*i16", "parts_ptr": FLOAT, "weight_ptr": FLOAT, "eps": "fp32"}
 RELU = {"dim": 128, "tile": 8}
 CASES = [
-    (cooling_kernel._cool_kernel, {"shift": 16, "width": 128, "slots": 16}, COOL),
-    (cooling_kernel._cool_kernel, {"shift": 32, "width": 128, "slots": 8}, {**COOL, "table_ptr": "*i64"}),
+    (annealing_kernel._anneal_kernel, {"shift": 16, "width": 128, "slots": 16}, ANNEAL),
+    (annealing_kernel._anneal_kernel, {"shift": 32, "width": 128, "slots": 8}, {**ANNEAL, "table_ptr": "*i64"}),
+    (annealing_kernel._anneal_kernel, {"shift": 16, "width": 1, "slots": 1024}, ANNEAL),
     (axis_kernels._add_norm_kernel, AXIS, AXIS_TYPES),
     (axis_kernels._add_norm_backward_kernel, AXIS, AXIS_TYPES),
     (axis_kernels._add_relu_kernel, RELU, {}),
@@ -64,10 +63,8 @@ CASES = [
     (kernels._backward_kernel, {**BACKWARD, "biased": True}, {}),
     (kernels._delta_kernel, {"width": 16, "tile": 256}, {}),
     (streams._noise_kernel, {"normal": True, "chunk": 1024}, {"out_ptr": FLOAT}),
-    (walk_kernel._walk_kernel, {"width": 2, "values": 2, "tile": 1024, "neighbours": 64, "repairs": False}, WALK),
-    (walk_kernel._walk_kernel, {"width": 9, "values": 16, "tile": 128, "neighbours": 64, "repairs": True}, WALK),
-    (flip_kernel._flip_kernel, {"block": 1024}, WALK),
-    (swap_kernel._swap_kernel, {"every": 16, "block": 1024}, SWAP),
+    (tabu_kernel._tabu_kernel, {"width": 9, "values": 16, "tile": 128, "neighbours": 64}, TABU),
+    (swaps_kernel._swap_kernel, {"every": 16, "block": 1024}, SWAPS),
     (fused._first_kernel, {**NETWORK, "features": 4}, {}),
     (fused._layer_kernel, {**NETWORK, "wide": 128, "last": False}, {}),
     (fused._layer_kernel, {**NETWORK, "wide": 128, "last": True}, {}),

@@ -17,9 +17,10 @@ from blogdit.network.denoiser import Denoiser, DenoiserConfig
 from blogdit.problems import coloring
 from blogdit.solver.options import SolveOptions
 from blogdit.solver.solver import Solver
-from small_instances import KINDS, assignments, instances, objectives, solvable, zoo  # noqa: F401  (tests import them from here)
+from small_instances import DOMAINS, KINDS, assignments, instances, objectives, solvable, zoo  # noqa: F401, for tests
 
 torch.set_num_threads(1)  # tests run side by side
+
 
 def enumerated(instance: Instance) -> tuple[Batch, torch.Tensor, np.ndarray]:
     """A batch with one chain for each assignment, those assignments (R, M), and the same as an array."""
@@ -61,10 +62,10 @@ def random_model(**settings) -> Model:
     return Model("any", small_denoiser(dim=32, head_dim=16, layers=1, **settings), ChainConfig(), "random weights")
 
 
-def answers(model, instances, order=None, **options):
-    """What each instance got, by its place in `instances`."""
-    order = range(len(instances)) if order is None else order
-    found = Solver(model, SolveOptions(**options)).results(instances[place] for place in order)
+def answers(model, chosen, order=None, **options):
+    """What each instance got, by its place in `chosen`."""
+    order = range(len(chosen)) if order is None else order
+    found = Solver(model, SolveOptions(**options)).results(chosen[place] for place in order)
     results = {order[index]: result for index, result in found}
     return [
         (r.values.tolist(), r.steps, r.status, r.objective, r.sampler) for _, r in sorted(results.items())

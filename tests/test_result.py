@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from blogdit.core.instance import Instance, Objective
-from blogdit.core.result import Result
+from blogdit.core.result import Result, Sampled
 from blogdit.formats import record
 from blogdit.problems import coloring, maxcut, sudoku
 
@@ -16,24 +16,25 @@ TRIANGLE = (3, [[0, 1], [1, 2], [0, 2]])
 SOLUTION = "1234341221434321"
 
 
-@pytest.mark.parametrize(("values", "status", "violated"), [([0, 1, 2], "solved", 0), ([0, 1, 0], "infeasible", 1)])
+@pytest.mark.parametrize(("values", "status", "violated"), [([0, 1, 2], "solved", 0), ([0, 1, 0], "unknown", 1)])
 def test_status_without_objective(values, status, violated):
     result = Result(coloring.build(TRIANGLE, 3), values)
     assert (result.status, result.verdict.violated, result.objective) == (status, violated, None)
 
 
 def test_status_with_objective():
-    result = Result(maxcut.build(TRIANGLE), [0, 1, 0], steps=7, seconds=0.5, seed=3, model="m", raw_objective=1.0)
+    result = Result(maxcut.build(TRIANGLE), [0, 1, 0], steps=7, seconds=0.5, seed=3, model="m", found_by="swaps", sampler=Sampled(1.0, 0))
     assert (result.status, result.objective) == ("feasible", 2)
     assert result.record() == {
         "instance": "",
         "problem": "maxcut",
         "status": "feasible",
         "objective": 2,
-        "raw_objective": 1,
         "violations": 0,
-        "raw_violations": None,
         "values": [0, 1, 0],
+        "found_by": "swaps",
+        "proved_by": None,
+        "sampler": {"objective": 1, "violations": 0},
         "steps": 7,
         "seconds": 0.5,
         "seed": 3,
@@ -41,16 +42,24 @@ def test_status_with_objective():
     }
 
 
-def test_only_a_record_of_what_cannot_be_says_so():
-    pair = coloring.build((2, [[0, 1]]), 1)
-    assert Result(pair, [0, 0], exhausted=True).record()["exhausted"] is True
-    assert "exhausted" not in Result(pair, [0, 0]).record()
-    assert not Result(coloring.build((2, [[0, 1]]), 2), [0, 1], exhausted=True).exhausted, "here is one"
+def test_a_proof_decides_between_unknown_and_infeasible_and_between_feasible_and_optimal():
+    pair, cut = coloring.build((2, [[0, 1]]), 1), maxcut.build(TRIANGLE)
+    assert Result(pair, [0, 0]).status == "unknown"
+    assert Result(pair, [0, 0], proof="infeasible", proved_by="exact").status == "infeasible"
+    proved = Result(cut, [0, 1, 0], proof="optimal", proved_by="exact")
+    assert (proved.status, proved.record()["proved_by"]) == ("optimal", "exact")
 
 
-def test_an_assignment_outside_the_domains_is_infeasible():
+def test_a_claim_that_the_exact_check_contradicts_is_dropped():
+    answer = Result(coloring.build((2, [[0, 1]]), 2), [0, 1], proof="infeasible", proved_by="exact")
+    assert (answer.status, answer.proof, answer.proved_by) == ("solved", None, None)
+    broken = Result(coloring.build((2, [[0, 1]]), 2), [1, 1], proof="optimal", proved_by="exact")
+    assert (broken.status, broken.proved_by) == ("unknown", None)
+
+
+def test_an_assignment_outside_the_domains_is_no_answer():
     instance = Instance(np.array([2]), objective=Objective("maximize", [[0, 1]], [1]))
-    assert Result(instance, [5]).status == "infeasible"
+    assert Result(instance, [5]).status == "unknown"
 
 
 def test_values_are_read_only_and_copied():

@@ -55,7 +55,7 @@ class Result:
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "verdict", self.instance.verify(values))
         # A claim that the exact check contradicts, or that says nothing about this answer, is dropped.
-        if self.proof is not None and self.status not in (self.proof, "solved"):
+        if self.proof is not None and self.status != self.proof:
             object.__setattr__(self, "proof", None)
         if self.proof is None:
             object.__setattr__(self, "proved_by", None)

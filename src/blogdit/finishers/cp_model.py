@@ -82,6 +82,13 @@ class Translation:
         if self.added % BETWEEN_LOOKS == 0 and self.over():
             raise OutOfTime
 
+    def _rows(self, array: IntArray) -> Iterator[Any]:
+        """Rows as lists, a few at a time: lists of all rows of a large graph would take a second to make."""
+        for first in range(0, len(array), BETWEEN_LOOKS):
+            for row in array[first : first + BETWEEN_LOOKS].tolist():
+                self._look()
+                yield row
+
     # Variables
 
     def _declare(self, variable: int, size: int, given: int | None) -> None:
@@ -159,15 +166,15 @@ class Translation:
                 (self.model.add_exactly_one if every_value_occurs else self.model.add_at_most_one)(takers)
 
     def _add_not_equal(self, group: NotEqual) -> None:
-        for i, j in group.pairs.tolist():
-            self._look()
+        for i, j in self._rows(group.pairs):
             self._unequal(i, j)
 
     def _add_conflict(self, group: Conflict) -> None:
         width = int(group.values.max(initial=0)) + 1
         codes, numbered = np.unique(group.pairs * width + group.values, return_inverse=True)
-        literals = [self._literal(*divmod(code, width)) for code in codes.tolist()]
-        for clique in cliques(numbered.reshape(-1, 2), len(codes)):
+        literals, pairs = [self._literal(*divmod(code, width)) for code in self._rows(codes)], numbered.reshape(-1, 2)
+        # The search for cliques would take long on large graphs.
+        for clique in self._rows(pairs) if len(codes) > MOST_CLIQUE_NODES else cliques(pairs, len(codes)):
             self._look()
             self.model.add_at_most_one(literals[node] for node in clique)
 
@@ -212,12 +219,10 @@ class Translation:
         from ortools.sat.python import cp_model
 
         sign = 1 if goal.sense == "maximize" else -1
-        unary_literals = [self._literal(i, a) for i, a in goal.unary.tolist()]
-        for (i, j), weight in zip(goal.differ.tolist(), goal.differ_weights, strict=True):
-            self._look()
+        unary_literals = [self._literal(i, a) for i, a in self._rows(goal.unary)]
+        for (i, j), weight in zip(self._rows(goal.differ), goal.differ_weights, strict=True):
             self.differ_literals.append(self._differ(i, j, wanted=weight * sign > 0))
-        for (i, j, a, b), weight in zip(goal.pairwise.tolist(), goal.pairwise_weights, strict=True):
-            self._look()
+        for (i, j, a, b), weight in zip(self._rows(goal.pairwise), goal.pairwise_weights, strict=True):
             both = self._both(self._literal(i, a), self._literal(j, b), wanted=weight * sign > 0)
             self.both_literals.append(both)
         terms = [*unary_literals, *self.differ_literals, *self.both_literals]
@@ -266,10 +271,7 @@ def whole_weights(weights: Sequence[float]) -> list[int] | None:
 
 def cliques(pairs: IntArray, nodes: int) -> Iterator[Sequence[int]]:
     """Sets of nodes, all joined to each other, that together cover every pair. CP-SAT then need not find them pair by
-    pair. A set of nodes is an integer here, one bit per node; the pairs of large graphs are returned as they are."""
-    if nodes > MOST_CLIQUE_NODES:
-        yield from pairs.tolist()
-        return
+    pair. A set of nodes is an integer here, one bit per node."""
     joined = np.zeros((nodes, nodes), np.bool_)
     joined[pairs[:, 0], pairs[:, 1]] = joined[pairs[:, 1], pairs[:, 0]] = True
     near = [int.from_bytes(row.tobytes(), "little") for row in np.packbits(joined, axis=1, bitorder="little")]

@@ -21,6 +21,7 @@ class Queue:
     def __init__(self, source: Iterable[tuple[int, Instance]]):
         self.source: Iterator[tuple[int, Instance]] = iter(source)
         self.waiting: deque[Slot] = deque()
+        self.counting = 0.0  # seconds that were spent on reading ahead
 
     def __len__(self) -> int:
         return len(self.waiting)
@@ -34,20 +35,21 @@ class Queue:
     ) -> None:
         """Fill up for a batch of `shape` (None: that of the first who waits). `total_time` is one that has to be
         divided."""
-        began = time.monotonic()
         while not stopped():
+            began = time.monotonic()
             if self.waiting:
                 wanted = BATCHES_AHEAD * capacity(shape or self.waiting[0].shape)
                 counted = (
                     total_time is None
                     or len(self.waiting) >= COUNTED_AHEAD
-                    or time.monotonic() - began > COUNTING_SHARE * total_time
+                    or self.counting > COUNTING_SHARE * total_time
                 )
                 if len(self.waiting) >= wanted and counted:
                     return
             if (following := next(self.source, None)) is None:
                 return
             self.waiting.append(Slot(*following))
+            self.counting += time.monotonic() - began
 
     def take(self, shape: Shape, count: int) -> list[Slot]:
         """The first of this shape, at most so many. They are no longer waiting."""

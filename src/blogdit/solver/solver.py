@@ -177,8 +177,8 @@ class Solver:
 
     def _is_due(self, slot: Slot) -> bool:
         """Whether the sampler's steps, or its seconds of this turn, are over."""
-        if self.options.steps is not None and slot.steps >= self.options.steps:
-            return True
+        if self.options.steps is not None:
+            return slot.steps >= self.options.steps or slot.budget.progress >= 1
         return slot.budget.over or slot.budget.is_due()
 
     def _finishers_of(self, slots: Slots, places: list[int]) -> list[tuple[Finisher, list[int]]]:
