@@ -22,7 +22,7 @@ from blogdit.finishers.descent import descend, supports_descent
 from blogdit.finishers.tasks import OutOfTime, best_of, clean_starts, is_enough
 from blogdit.problems.generation import cores
 
-WORK = 2.0  # CP-SAT's deterministic seconds, if there is no deadline: roughly 2 s of one core
+WORK = 2.0  # CP-SAT's deterministic seconds, if there is no deadline: 2 to 5 s of one core
 BETWEEN_LOOKS = 0.02  # seconds between questions whether to stop: short for a user, no load for the machine
 DESCENT_SHARE = 0.1  # part of the time for descent before CP-SAT: it seldom needs more, and CP-SAT starts higher
 LEAST_SECONDS = 1e-3  # that CP-SAT is given; it takes 0 for no time at all and refuses less
