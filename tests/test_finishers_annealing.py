@@ -14,19 +14,8 @@ from hypothesis import strategies as st
 from blogdit.core.constraints import Conflict, Linear, NotEqual
 from blogdit.core.instance import Instance, Objective
 from blogdit.finishers import Deadline, Task, annealing
-from blogdit.finishers.annealing import (
-    COLD,
-    EVERY,
-    HOT,
-    HOTTER,
-    STILL,
-    WARM,
-    Annealing,
-    Chains,
-    CpuSweeps,
-    steps_of,
-)
-from blogdit.finishers.landscape import FINE, LEVELS, Landscape, landscape_of, levels
+from blogdit.finishers.annealing import COLD, EVERY, HOT, HOTTER, WARM, Annealing, Chains, CpuSweeps
+from blogdit.finishers.landscape import FINE, LEVELS, STILL, Landscape, landscape_of, levels, steps_of
 from blogdit.finishers.pairs import Pairs
 from blogdit.finishers.tasks import OutOfTime
 from blogdit.method.noise import mix, wrap

@@ -13,18 +13,8 @@ from hypothesis import strategies as st
 from blogdit.core.constraints import Conflict, NotEqual
 from blogdit.core.instance import Instance, Objective
 from blogdit.finishers import Deadline, Task, swaps
-from blogdit.finishers.swaps import (
-    BITS,
-    HALF,
-    ONE,
-    OUT,
-    Swaps,
-    Walker,
-    first_order,
-    graph_of,
-    starting_sets,
-    without_conflicts,
-)
+from blogdit.finishers.swaps import Swaps, graph_of, starting_sets, without_conflicts
+from blogdit.finishers.swaps_walker import BITS, HALF, ONE, OUT, Walker, first_order
 from blogdit.problems import generate, maxcut, mis
 from blogdit.problems.graphs import random_graph
 

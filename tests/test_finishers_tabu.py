@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from blogdit.core.constraints import AllDifferent, Conflict, NotEqual
 from blogdit.core.instance import Instance, Objective
-from blogdit.finishers import Deadline, Task, tabu
-from blogdit.finishers.tabu import Chain, Tabu, chains_of
+from blogdit.finishers import Deadline, Task, tabu, tabu_chain
+from blogdit.finishers.tabu import Tabu, chains_of
+from blogdit.finishers.tabu_chain import Chain
 from blogdit.problems import coloring, generate
 from small_instances import instances
 
@@ -63,7 +64,7 @@ def test_costs_follow_the_moves(instance, moves):
     chain.take(moves)
     costs = costs_by_hand(instance, chain.x)
     assert np.array_equal(chain.costs[costs >= 0], costs[costs >= 0])
-    assert (chain.costs[costs < 0] >= tabu.FORBIDDEN).all()
+    assert (chain.costs[costs < 0] >= tabu_chain.FORBIDDEN).all()
     assert np.array_equal(chain.own, costs[np.arange(instance.size), chain.x])
     assert chain.violated == violated_pairs(instance, chain.x)
     assert chain.best == violated_pairs(instance, chain.best_x) <= min(before, chain.violated)

@@ -23,7 +23,16 @@ def test_status_without_objective(values, status, violated):
 
 
 def test_status_with_objective():
-    result = Result(maxcut.build(TRIANGLE), [0, 1, 0], steps=7, seconds=0.5, seed=3, model="m", found_by="swaps", sampler=Sampled(1.0, 0))
+    result = Result(
+        maxcut.build(TRIANGLE),
+        [0, 1, 0],
+        steps=7,
+        seconds=0.5,
+        seed=3,
+        model="m",
+        found_by="swaps",
+        sampler=Sampled(1.0, 0),
+    )
     assert (result.status, result.objective) == ("feasible", 2)
     assert result.record() == {
         "instance": "",

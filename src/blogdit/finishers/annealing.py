@@ -25,7 +25,7 @@ from blogdit.core.constraints import IntArray
 from blogdit.core.instance import Instance
 from blogdit.finishers.base import Deadline, Task
 from blogdit.finishers.descent import descend, supports_descent
-from blogdit.finishers.landscape import FINE, LEVELS, Landscape, landscape_of, levels
+from blogdit.finishers.landscape import FINE, LEVELS, STILL, Landscape, landscape_of, levels, steps_of
 from blogdit.finishers.pairs import terms_on_pairs
 from blogdit.finishers.tasks import LocalSearch, all_enough, best_of, clean_starts, key_of, programs_at_once
 from blogdit.method.noise import mix, wrap
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 HOT, WARM, COLD = 0.35, 0.2, 0.044  # temperatures in units of the landscape's field: random starts, good ones, the end
 EVERY, HOTTER = 4, 2.0  # one chain in 4 begins at twice HOT: variables with many neighbours freeze early
-TEMPERATURES = 256  # different ones in a round, at most: a CPU makes a table for each
-STILL = 4  # sweeps with T = 0 at the end of a round
 SWEEPS, ROUNDS = {"cpu": 250, "cuda": 1000}, {"cpu": 4, "cuda": 8}  # without a deadline: some seconds at most
 FIRST_SWEEPS = 32  # of the first round under a deadline: enough to tell how long a sweep takes
 GOOD_SWEEPS = 5000  # of a round, if there is time: with fewer, one long round finds more than several short ones
@@ -196,11 +194,6 @@ class Chains:
         """The best state of each instance."""
         found = self.best.long().cpu().numpy()
         return [row[: land.size] for row, land in zip(found, self.lands, strict=True)]
-
-
-def steps_of(sweeps: int) -> int:
-    """Sweeps at one temperature."""
-    return max(-(-sweeps // TEMPERATURES), 1)
 
 
 class CpuSweeps:

@@ -16,9 +16,8 @@ import triton.language as tl
 from torch import Tensor
 
 from blogdit.finishers import landscape
-from blogdit.finishers.annealing import STILL, steps_of
 from blogdit.finishers.base import Deadline
-from blogdit.finishers.landscape import Landscape, levels
+from blogdit.finishers.landscape import STILL, Landscape, levels, steps_of
 from blogdit.network.kernels.streams import mix
 
 WIDEST = 512  # variables of a tile: one for each thread of 16 warps

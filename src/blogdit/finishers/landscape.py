@@ -28,10 +28,17 @@ from blogdit.finishers.tasks import OutOfTime
 MOST = 1 << 28  # steps that all terms of a variable may add up to: twice that, as a pull may be, fits 32 bits
 SMALLEST = 1e-280  # weights below are 0: nothing overflows
 LEVELS, FINE = 4096, 256  # values of an exponential variable in the table, in steps of 1 / FINE
+TEMPERATURES = 256  # different ones in a round, at most: a CPU makes a table for each
+STILL = 4  # sweeps with T = 0 at the end of a round
 BETWEEN_LOOKS = 1 << 12  # variables coloured between two looks at the clock, about 10 ms
 AT_ONCE = 1 << 24  # entries of the temporary arrays of `energy_on`: 128 MiB
 
 Indices = npt.NDArray[np.intp]
+
+
+def steps_of(sweeps: int) -> int:
+    """Sweeps at one temperature."""
+    return max(-(-sweeps // TEMPERATURES), 1)
 
 
 class Links(NamedTuple):

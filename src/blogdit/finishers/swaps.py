@@ -12,22 +12,18 @@ Weights of pairs are those of NuMVC (Cai, Su, Luo and Sattar 2013). On a GPU `sw
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from blogdit.core.constraints import Conflict, IntArray
 from blogdit.core.instance import Instance
 from blogdit.finishers.base import Deadline, Task
-from blogdit.finishers.tasks import LocalSearch, all_enough, clean_starts, is_enough, key_of, programs_at_once
-from blogdit.method.noise import mix, wrap
+from blogdit.finishers.swaps_walker import Bools, Graph, Walker, first_order
+from blogdit.finishers.tasks import LocalSearch, all_enough, clean_starts, is_enough, programs_at_once
 
-MOST_VARIABLES = {
-    "cpu": 2048,
-    "cuda": 4096,
-}  # a step on a CPU takes as long as n; keys of the kernel have 12 bits for i
+# Of one graph. On a CPU a step takes a time that grows with n; keys of the kernel have 12 bits for a variable.
+MOST_VARIABLES = {"cpu": 2048, "cuda": 4096}
 MOST_WEIGHTS = 1 << 30  # of all walkers on a GPU at a time, 2 bytes each; a walker has n * n of them
 CPU_STEPS = 16  # for each variable, without a deadline: about 2 s for the largest graphs
 GPU_STEPS = 1 << 17  # of every walker, without a deadline: some seconds for the largest graphs
@@ -36,27 +32,6 @@ WALKERS = 8  # of an instance on a GPU, or more to fill it; on a CPU one long wa
 CPU_STRETCH = 64  # steps between looks at the clock: about 1 ms
 LAUNCH = 1 << 23  # steps times variables of one launch: hundredths of a second on current data-centre GPUs
 LEAST_LOAD = 1024  # variables: a step on a smaller graph takes a GPU as long as on one of this size
-HEAVIER_EVERY = 16  # steps that conflicts stay before they weigh more; at every step it is no better, and dearer
-HEAVIEST = (1 << 15) - 1  # weight: the kernel stores 16 bits
-# A key of 64 bits orders variables: the weight of their conflicts first, then the step at which they last changed; of
-# members less that step, so that the greatest key is the one to leave.
-BITS, ONE, HALF = 32, 1 << 32, 1 << 31
-OUT = 1 << 61  # added to the key of members, and of variables that may never come in
-TORN = OUT + HALF  # keys of members with conflicts are above
-
-Bools = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.intp]
-
-
-class Graph(NamedTuple):
-    """Which variables may not both be in a set, (n, n), and which may be in one at all, (n,)."""
-
-    near: Bools
-    may_enter: Bools
-
-    @property
-    def size(self) -> int:
-        return len(self.may_enter)
 
 
 class Swaps(LocalSearch):
@@ -154,90 +129,3 @@ def starting_sets(graph: Graph, states: IntArray, walkers: int) -> Bools:
     sets = sorted(sets, key=lambda chosen: -int(chosen.sum()))[:walkers]
     sets += [np.zeros(graph.size, np.bool_)] * (walkers - len(sets))
     return np.array(sets).reshape(walkers, graph.size)
-
-
-def first_order(size: int, walker: int, seed: int) -> IntArray:
-    """When each variable last changed, for a walker that has taken no step: below 0, all different, at random."""
-    names = torch.arange(size, dtype=torch.int32) * 0x5BD1E995 + wrap(walker * 0x3C6EF372 + key_of(seed))
-    ranks: IntArray = mix(names).argsort(stable=True).argsort().numpy() - size
-    return ranks
-
-
-class Walker:
-    """A set of one graph and the weights of its pairs."""
-
-    def __init__(self, graph: Graph, chosen: Bools, since: IntArray):
-        """`since` says when each variable last changed."""
-        self.weights = graph.near * np.int64(ONE)
-        self.members = np.zeros(len(chosen), np.intp)
-        self.count = int(chosen.sum())
-        self.members[: self.count] = np.flatnonzero(chosen)
-        self.key = np.where(chosen, -since, since) + self.weights[chosen].sum(0)
-        self.key[chosen | ~graph.may_enter] += OUT
-        self.best, self.now, self.last, self.done = self.members[: self.count].copy(), 0, -1, False
-
-    def take(self, steps: int) -> None:
-        for _ in range(steps):
-            if self.done:
-                return
-            self.now += 1
-            if not self._enter():
-                continue
-            keys = self.key[self.members[: self.count - 1]]  # who has just come stays
-            worst = int(keys.argmax()) if len(keys) else -1
-            if worst < 0 or keys[worst] <= TORN:
-                self.last = -1
-                self._keep()
-            elif self.count > len(self.best) + 1:
-                self._leave(worst, (int(keys[worst]) - OUT + HALF) >> BITS)
-
-    def _enter(self) -> bool:
-        """Bring in the variable whose conflicts weigh least, but not the one that has just left."""
-        key, last = self.key, self.last
-        if last >= 0:
-            key[last] += OUT
-        coming = int(key.argmin())
-        if last >= 0:
-            key[last] -= OUT
-        if coming == last or key[coming] >= OUT - HALF:  # there is no other
-            self.last, self.done = -1, last < 0
-            return False
-        load = (int(key[coming]) + HALF) >> BITS
-        key[coming] = OUT + load * ONE - self.now
-        key += self.weights[coming]
-        self.members[self.count] = coming
-        self.count += 1
-        return True
-
-    def _leave(self, place: int, load: int) -> None:
-        """Take out the member at `place` of the list."""
-        key, members = self.key, self.members
-        self.last = leaving = int(members[place])
-        self.count -= 1
-        members[place] = members[self.count]
-        key[leaving] = load * ONE + self.now
-        key -= self.weights[leaving]
-        inside = members[: self.count]
-        torn = inside[key[inside] > TORN]
-        if not len(torn):
-            self._keep()
-        elif self.now % HEAVIER_EVERY == 0:
-            self._make_heavier(torn)
-
-    def _make_heavier(self, torn: Indices) -> None:
-        """The conflicts among these members."""
-        among = torn[:, None], torn
-        weights = self.weights[among]
-        more = ((weights > 0) & (weights < HEAVIEST * ONE)) * ONE
-        self.weights[among] = weights + more
-        self.key[torn] += more.sum(0)
-
-    def _keep(self) -> None:
-        """The set has no conflicts: remember it if it is the largest."""
-        if self.count > len(self.best):
-            self.best = self.members[: self.count].copy()
-
-    def best_set(self) -> IntArray:
-        values = np.zeros(len(self.key), np.int64)
-        values[self.best] = 1
-        return values

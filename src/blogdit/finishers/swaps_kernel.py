@@ -1,4 +1,4 @@
-"""Steps of `swaps.Walker` on a GPU: a program has one walker, its set in registers, and reads rows of its weights."""
+"""Steps of `swaps_walker.Walker` on a GPU. A program has one walker, its set in registers, and reads its weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from blogdit.core.constraints import IntArray
-from blogdit.finishers.swaps import HEAVIER_EVERY, HEAVIEST, Bools, Graph, first_order
+from blogdit.finishers.swaps_walker import HEAVIER_EVERY, HEAVIEST, Bools, Graph, first_order
 
 # A key of 63 bits: load (20 bits), the step of the last change (31 bits), the variable (12 bits).
 INDEX = tl.constexpr(12)

@@ -1,4 +1,4 @@
-"""Many moves of `tabu.Chain` in one launch. A program stays with its chain, whose state is in the first-level cache.
+"""Many moves of `tabu_chain.Chain` in one launch. A program stays with its chain, whose state is in the cache.
 
 Programs share nothing. The threads of a program wait for each other twice a move: before they change what all have
 read, and before they read what others have changed.
@@ -15,18 +15,18 @@ import triton
 import triton.language as tl
 
 from blogdit.core.constraints import IntArray
-from blogdit.finishers import tabu
-from blogdit.finishers.tabu import Chain
+from blogdit.finishers import tabu_chain
+from blogdit.finishers.tabu_chain import Chain
 from blogdit.network.kernels.streams import mix
 
 CELLS = 2048  # (variable, value) pairs that a program looks at in one go: 8 for each of its threads
 NEIGHBOURS = 64  # that a program updates in one go
 WARPS = 8  # 256 threads for each chain
-FORBIDDEN: tl.constexpr = tl.constexpr(tabu.FORBIDDEN)
-TIE_BITS: tl.constexpr = tl.constexpr(tabu.TIE_BITS)
-CLOSED: tl.constexpr = tl.constexpr(tabu.CLOSED[0])
-OF: tl.constexpr = tl.constexpr(tabu.CLOSED[1])
-JITTER: tl.constexpr = tl.constexpr(tabu.JITTER)
+FORBIDDEN: tl.constexpr = tl.constexpr(tabu_chain.FORBIDDEN)
+TIE_BITS: tl.constexpr = tl.constexpr(tabu_chain.TIE_BITS)
+CLOSED: tl.constexpr = tl.constexpr(tabu_chain.CLOSED[0])
+OF: tl.constexpr = tl.constexpr(tabu_chain.CLOSED[1])
+JITTER: tl.constexpr = tl.constexpr(tabu_chain.JITTER)
 
 
 @triton.jit
@@ -129,11 +129,11 @@ class KernelChains:
         self.variables, self.width = (max(one.unary.shape[axis] for one in self.pairs) for axis in (0, 1))
         self.instance = np.repeat(np.arange(len(chains)), [len(some) for some in chains])  # of each row
         x = np.zeros((self.rows, self.variables), np.int32)
-        costs = np.full((*x.shape, self.width), tabu.FORBIDDEN, np.int32)
+        costs = np.full((*x.shape, self.width), tabu_chain.FORBIDDEN, np.int32)
         costs[:, :, 0] = 0  # where padding stays
         for row, chain in enumerate(rows):
             size, width = chain.costs.shape
-            x[row, :size], costs[row, :size, 0], costs[row, :size, :width] = chain.x, tabu.FORBIDDEN, chain.costs
+            x[row, :size], costs[row, :size, 0], costs[row, :size, :width] = chain.x, tabu_chain.FORBIDDEN, chain.costs
         facts = np.array([(chain.violated, chain.key, self.instance[row]) for row, chain in enumerate(rows)], np.int32)
         arrays = (x, costs, *np.ascontiguousarray(facts.T))
         self.x, self.costs, self.violated, self.key, self.instances = (torch.from_numpy(a).to(device) for a in arrays)
