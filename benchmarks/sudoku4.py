@@ -72,7 +72,7 @@ def main() -> None:
         puzzles = fresh_puzzles(options.puzzles, options.seed)
         began = time.monotonic()
         results = blogdit.solve(
-            puzzles, model=out / "best.safetensors", device="cpu", steps=max(STEPS), polish=False, seed=options.seed
+            puzzles, model=out / "best.safetensors", device="cpu", steps=max(STEPS), finish="none", seed=options.seed
         )
     seconds = time.monotonic() - began
     solved = [result.steps for result in results if result.status == "solved"]

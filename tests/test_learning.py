@@ -70,6 +70,6 @@ def test_4x4_sudoku_is_learnt_within_seconds(tmp_path):
     known = {tuple(sorted(p.givens.items())) for p in [*run.data.training, *run.data.validation]}
     fresh = blogdit.generate("sudoku", 150, seed=77, box=2, min_givens=4, max_givens=6)
     fresh = [p for p in fresh if tuple(sorted(p.givens.items())) not in known][:100]
-    results = blogdit.solve(fresh, model=tmp_path / "last.safetensors", device="cpu", steps=100, polish=False)
+    results = blogdit.solve(fresh, model=tmp_path / "last.safetensors", device="cpu", steps=100, finish="none")
     assert len(fresh) == 100
     assert sum(result.status == "solved" for result in results) >= 97

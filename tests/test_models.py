@@ -34,7 +34,7 @@ CASES = {
 def test_a_model_is_as_good_as_it_was(name):
     problem, count, settings, steps, bound = CASES[name]
     results = blogdit.solve(
-        generate(problem, count, seed=77, **settings), device="cpu", steps=steps, polish=False
+        generate(problem, count, seed=77, **settings), device="cpu", steps=steps, finish="none"
     )  # as the model leaves it
     if results[0].instance.objective is None:
         assert sum(result.verdict.satisfied for result in results) >= bound

@@ -26,7 +26,7 @@ def test_a_person_gets_the_grid_and_a_summary(solve, tmp_path, lines):
     code, out, err = solve(path, "--steps", 300)
     assert code == 0
     verdict, *grid = out.splitlines()
-    assert verdict == "p: solved"
+    assert verdict.startswith("p: solved (found by the sampler in ")
     assert grid[0] == grid[3] == grid[6] == "+-----+-----+"
     digits = "".join(symbol for row in grid for symbol in row if symbol.isdigit())
     assert formats.read(path)[0].verify(sudoku.parse(digits) - 1).satisfied
@@ -52,7 +52,7 @@ def test_json_gives_a_record_per_instance(solve, tmp_path, lines):
     instances = {instance.name: instance for instance in formats.read(path)}
     for record in found:
         assert list(record) == [
-            "instance", "problem", "status", "objective", "raw_objective", "violations", "raw_violations", "values",
+            "instance", "problem", "status", "objective", "violations", "values", "found_by", "proved_by", "sampler",
             "steps", "seconds", "seed", "model",
         ]  # fmt: skip
         assert (record["status"], record["violations"], record["seed"]) == ("solved", 0, 7)
@@ -67,22 +67,25 @@ def test_graphs_and_exit_code_3(solve, tmp_path, any_model):
     write(tmp_path / "cut.gset", ["3 2", "1 2 1.5", "2 3 1"])
     code, out, _ = solve(tmp_path / "triangle.col", "--colors", 2, "--steps", 5, model=any_model)
     assert code == 3
-    assert out.startswith("triangle: no valid answer exists: all were tried, 1 constraint violated; the closest:\n")
-    code, out, _ = solve(tmp_path / "triangle.col", "--colors", 2, "--steps", 5, "--no-polish", model=any_model)
+    assert out.startswith("triangle: infeasible: proved by exact, 1 constraint violated; the closest:\n")
+    code, out, _ = solve(tmp_path / "triangle.col", "--colors", 2, "--steps", 5, "--finish", "none", model=any_model)
     assert code == 3
-    assert out.startswith("triangle: no valid answer found, 1 constraint violated; the closest:\n")
+    assert out.startswith("triangle: unknown: no valid answer found, 1 constraint violated; the closest:\n")
     code, out, _ = solve(tmp_path / "cut.gset", "--steps", 5, model=any_model)
-    assert (code, out.splitlines()[0]) == (0, "cut: feasible, objective 2.5")
-    code, out, _ = solve(tmp_path / "cut.gset", "--steps", 5, "--no-polish", "--json", model=any_model)
-    assert records(out)[0]["raw_objective"] is None
+    assert code == 0
+    assert out.startswith("cut: optimal, objective 2.5 (found by ")
+    code, out, _ = solve(tmp_path / "cut.gset", "--steps", 5, "--finish", "none", "--json", model=any_model)
+    (record,) = records(out)
+    assert (record["found_by"], record["proved_by"]) == ("sampler", None)
+    assert record["sampler"] == {"objective": record["objective"], "violations": 0}
 
 
 def test_a_sudoku_that_cannot_be_solved_is_told_from_one_that_was_not(solve, tmp_path):
     puzzle = "516849732307605000809700065135060907472591006968370050253186074684207500791050608"
     code, out, _ = solve(write(tmp_path / "p.txt", [puzzle]), "--steps", 2)
-    assert (code, out.split(",")[0]) == (3, "p: no valid answer exists: all were tried")
-    code, out, _ = solve(tmp_path / "p.txt", "--steps", 2, "--no-polish")
-    assert (code, out.split(",")[0]) == (3, "p: no valid answer found")
+    assert (code, out.split(",")[0]) == (3, "p: infeasible: proved by exact")
+    code, out, _ = solve(tmp_path / "p.txt", "--steps", 2, "--finish", "none")
+    assert (code, out.split(",")[0]) == (3, "p: unknown: no valid answer found")
 
 
 def test_a_folder_of_several_problems(solve, tmp_path, any_model):
@@ -101,14 +104,14 @@ def test_a_folder_of_several_problems(solve, tmp_path, any_model):
 def test_a_problem_without_a_family_shows_its_values(solve, tmp_path, any_model):
     (tmp_path / "own.json").write_text('{"format": "blogdit-csp", "version": 1, "domain_sizes": [1, 1]}')
     code, out, _ = solve(tmp_path / "own.json", "--steps", 1, model=any_model)
-    assert (code, out) == (0, "own: solved\n[0, 0]\n")
+    assert (code, out) == (0, "own: solved (found by the sampler in 1 step)\n[0, 0]\n")
 
 
 def test_variables_with_names_are_shown_by_them(solve, tmp_path, any_model):
     text = '{"format": "blogdit-csp", "version": 1, "domain_sizes": [1, 1], "labels": ["shift", "nurse"]}'
     (tmp_path / "own.json").write_text(text)
     code, out, _ = solve(tmp_path / "own.json", "--steps", 1, model=any_model)
-    assert (code, out) == (0, "own: solved\nshift = 0\nnurse = 0\n")
+    assert (code, out) == (0, "own: solved (found by the sampler in 1 step)\nshift = 0\nnurse = 0\n")
 
 
 @pytest.mark.parametrize("limit", ["0", "0.01"])
@@ -319,7 +322,7 @@ def test_strict_stops_at_the_first(solve, tmp_path, lines):
 
 
 def test_an_invalid_answer_weighs_more_than_broken_input(solve, tmp_path, lines):
-    code, _, _ = solve(write(tmp_path / "p.txt", [*lines[:2], "junk"]), "--steps", 0, "--no-polish")
+    code, _, _ = solve(write(tmp_path / "p.txt", [*lines[:2], "junk"]), "--steps", 0, "--finish", "none")
     assert code == 3
 
 

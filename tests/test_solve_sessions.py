@@ -108,9 +108,19 @@ def test_a_trace_of_every_step(solve, tmp_path, lines):
 
 
 def test_nothing_but_the_summary_where_stderr_is_no_terminal(solve, tmp_path, lines):
-    _, _, err = solve(write(tmp_path / "p.txt", lines[:10]), "--json", "--steps", 300, "--live")
+    _, _, err = solve(write(tmp_path / "p.txt", lines[:10]), "--json", "--steps", 300)
     assert "\x1b" not in err
     assert len(err.splitlines()) == 3
+
+
+def test_live_prints_a_line_for_every_step_where_stderr_is_no_terminal(solve, tmp_path, lines):
+    code, out, err = solve(write(tmp_path / "p.txt", lines[:1]), "--json", "--steps", 300, "--live")
+    *steps, _, _, _ = err.splitlines()
+    (record,) = records(out)
+    assert code == 0
+    assert len(steps) == record["steps"]
+    assert all(line.startswith(f"p: step {number}, block of ") for number, line in enumerate(steps, 1))
+    assert steps[-1].endswith(", 0 violated")
 
 
 def in_a_terminal(command: list[str]) -> tuple[int, str]:

@@ -145,10 +145,11 @@ class Tally:
         console = Console(stderr=True, highlight=False)
         table = Table(box=None, pad_edge=False)
         table.add_column("problem")
-        for name in ("instances", *STATUSES, "mean steps", "mean seconds"):
+        seen = [status for status in STATUSES if self.number(status)]
+        for name in ("instances", *seen, "mean steps", "mean seconds"):
             table.add_column(name, justify="right")
         for problem in sorted({problem for problem, _ in self.results}):
-            counts = [self.results[problem, status] for status in STATUSES]
+            counts = [self.results[problem, status] for status in seen]
             number = sum(counts)
             means = f"{self.steps[problem] / number:.1f}", f"{self.seconds[problem] / number:.2f}"
             table.add_row(problem, str(number), *map(str, counts), *means)
