@@ -14,6 +14,7 @@ from blogdit.core.instance import Instance, Objective
 from blogdit.finishers import Deadline, Task, tabu, tabu_chain
 from blogdit.finishers.tabu import Tabu, chains_of
 from blogdit.finishers.tabu_chain import Chain
+from blogdit.finishers.tasks import key_of
 from blogdit.problems import coloring, generate
 from small_instances import instances
 
@@ -104,11 +105,13 @@ def test_the_kernel_makes_the_same_moves(one, other, moves):
     no GPU."""
     kernel = pytest.importorskip("blogdit.finishers.tabu_kernel")
     for tiles in ({}, {"CELLS": 4, "NEIGHBOURS": 2}):
-        chains = [chains_of(random_task(instance, chains=2), seed=3) for instance in (one, other)]
+        tasks = [random_task(one, chains=2), random_task(other, chains=3)]
+        chains = [chains_of(task, seed=3) for task in tasks]
         with pytest.MonkeyPatch.context() as patch:
             for name, size in tiles.items():
                 patch.setattr(kernel, name, size)
-            rows = kernel.KernelChains(chains, DEVICE)
+            starts = [np.array([chain.x for chain in some]) for some in chains]
+            rows = kernel.KernelChains([some[0].pairs for some in chains], starts, key_of(3), DEVICE)
             rows.take(moves - 1)
             rows.take(1)
         for row, chain in enumerate(chain for some in chains for chain in some):

@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 from blogdit.solver.budget import TURNS, Budget
 
 
-def test_turns_double_and_end_with_the_limit():
-    ends = [Budget(15.0, 0.5, turn=turn).turn_end for turn in range(6)]
-    assert ends == pytest.approx([1.0, 3.0, 7.0, 15.0, 15.0, 15.0])
+def test_turns_grow_and_end_with_the_limit():
+    ends = [Budget(21.0, 0.5, turn=turn).turn_end for turn in range(5)]
+    assert ends == pytest.approx([1.0, 5.0, 21.0, 21.0, 21.0])
 
 
 def test_without_a_limit_turns_go_on_for_ever():
-    assert [Budget(finish_share=0.5, turn=turn).turn_end for turn in range(3)] == [1.0, 3.0, 7.0]
+    assert [Budget(finish_share=0.5, turn=turn).turn_end for turn in range(3)] == [1.0, 5.0, 21.0]
     assert not Budget(sampled=1e9).over
 
 
 def test_the_sampler_comes_first_in_every_turn():
-    budget = Budget(15.0, 0.5)
+    budget = Budget(21.0, 0.5)
     assert not budget.is_due()
     budget.sampled = 0.5
     assert budget.is_due()
@@ -30,25 +30,25 @@ def test_the_sampler_comes_first_in_every_turn():
     budget.finished = 0.5
     budget.next_turn()
     assert not budget.is_due()
-    assert budget.sampling_left == pytest.approx(1.0)
+    assert budget.sampling_left == pytest.approx(2.0)
 
 
 def test_a_turn_that_one_slow_step_has_used_up_is_skipped():
-    budget = Budget(15.0, 0.5, sampled=1.2)  # the first turn is over after 1 s, the second after 3 s
+    budget = Budget(21.0, 0.5, sampled=1.2)  # the first turn is over after 1 s, the second after 5 s
     assert not budget.is_due()
     assert budget.turn == 1
-    assert budget.sampling_left == pytest.approx(0.3)
-    budget = Budget(15.0, 0.5, sampled=20.0)
+    assert budget.sampling_left == pytest.approx(1.3)
+    budget = Budget(21.0, 0.5, sampled=30.0)
     assert budget.is_due()
     assert budget.over
 
 
 def test_what_a_finisher_does_not_use_is_left_for_the_next_one():
-    budget = Budget(15.0, 0.5, sampled=0.5)
+    budget = Budget(21.0, 0.5, sampled=0.5)
     budget.next_turn()
-    budget.sampled = 1.5
+    budget.sampled = 2.5
     assert budget.is_due()
-    assert budget.finishing_left == pytest.approx(1.5)
+    assert budget.finishing_left == pytest.approx(2.5)
 
 
 def test_without_a_finisher_the_sampler_has_it_all():

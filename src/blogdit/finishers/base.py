@@ -45,7 +45,7 @@ class Task:
     """An instance to finish."""
 
     instance: Instance
-    starts: IntArray  # (chains, n) states of the sampler, best first
+    starts: IntArray  # (chains, n) states of the sampler; the first is the best by the exact check
     target: float | None = None  # an objective that is good enough to stop at
 
 

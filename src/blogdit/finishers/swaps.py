@@ -124,8 +124,8 @@ def without_conflicts(near: Bools, chosen: Bools) -> Bools:
 
 
 def starting_sets(graph: Graph, states: IntArray, walkers: int) -> Bools:
-    """The largest sets in the states (chains, n) first, then empty ones; (walkers, n)."""
-    sets = [without_conflicts(graph.near, (state == 1) & graph.may_enter) for state in states]
-    sets = sorted(sets, key=lambda chosen: -int(chosen.sum()))[:walkers]
+    """Sets in the first states (chains, n), the largest first, then empty ones; (walkers, n)."""
+    sets = [without_conflicts(graph.near, (state == 1) & graph.may_enter) for state in states[:walkers]]
+    sets = sorted(sets, key=lambda chosen: -int(chosen.sum()))
     sets += [np.zeros(graph.size, np.bool_)] * (walkers - len(sets))
     return np.array(sets).reshape(walkers, graph.size)

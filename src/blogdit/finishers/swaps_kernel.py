@@ -102,19 +102,22 @@ class KernelWalkers:
     ):
         size, chains = len(graphs), len(starts[0])
         self.graphs, self.size, self.chains, self.variables, self.now = graphs, size, chains, variables, 0
-        weights = np.zeros((size, variables, -(-variables // 16) * 16), np.int16)  # rows begin at multiples of 32 bytes
-        x, load, since = np.zeros((3, chains, size, variables), np.int32)
+        x, since = np.zeros((2, chains, size, variables), np.int32)
         may_enter = np.zeros((size, variables), np.int32)
+        stride = -(-variables // 16) * 16  # rows begin at multiples of 32 bytes
+        weights = torch.zeros(size, variables, stride, dtype=torch.int16, device=device)
         for place, (graph, sets) in enumerate(zip(graphs, starts, strict=True)):
             own = graph.size
-            weights[place, :own, :own] = graph.near
+            weights[place, :own, :own] = torch.from_numpy(graph.near).to(device)
             may_enter[place, :own] = graph.may_enter
             x[:, place, :own] = sets
-            load[:, place, :own] = sets.astype(np.float32) @ graph.near
             since[:, place, :own] = [first_order(own, number, seed) for number in range(chains)]
-        self.weights = torch.from_numpy(weights).to(device).repeat(self.chains, 1, 1)
-        self.may_enter = torch.from_numpy(may_enter).to(device)
-        self.x, self.load, self.since = (torch.from_numpy(t).to(device).view(-1, variables) for t in (x, load, since))
+        self.may_enter, self.x, self.since = (torch.from_numpy(t).to(device) for t in (may_enter, x, since))
+        near = weights[:, :, :variables].float()  # (B, N, N)
+        self.load = torch.einsum("cbn,bnm->cbm", self.x.float(), near).int().reshape(-1, variables).contiguous()
+        del near
+        self.x, self.since = self.x.view(-1, variables), self.since.view(-1, variables)
+        self.weights = weights.repeat(self.chains, 1, 1)
         self.best_x, self.best_size = self.x.clone(), self.x.sum(1, dtype=torch.int32)
         self.last = torch.full_like(self.best_size, -1)
 

@@ -16,9 +16,8 @@ from blogdit.core.constraints import IntArray
 from blogdit.core.instance import Instance
 from blogdit.finishers.base import Deadline, Task
 from blogdit.finishers.pairs import pairs_only, terms_on_pairs
-from blogdit.finishers.tabu_chain import Chain, counted_pairs
+from blogdit.finishers.tabu_chain import Chain, chain_key, counted_pairs
 from blogdit.finishers.tasks import LocalSearch, clean_starts, key_of, programs_at_once
-from blogdit.method.noise import wrap
 
 MOST_DEGREE = (1 << 17) - 1  # pairs of one variable: no allowed change costs half of FORBIDDEN
 MOST_TERMS = 1 << 24  # constraints of an instance: the lists of its pairs then take about 1 GiB
@@ -54,7 +53,8 @@ class Tabu(LocalSearch):
     def _on_gpu(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[IntArray]:
         from blogdit.finishers.tabu_kernel import KernelChains
 
-        chains = KernelChains([chains_of(task, seed) for task in tasks], self.device)
+        pairs, starts = [counted_pairs(task.instance) for task in tasks], [clean_starts(task) for task in tasks]
+        chains = KernelChains(pairs, starts, key_of(seed), self.device)
         limit = GPU_MOVES if deadline.unlimited else LAST_MOVE
         rounds = -(-chains.rows // programs_at_once(self.device))
         stretch = max(LAUNCH // max(chains.variables * chains.width, LEAST_CELLS) // rounds, 1)
@@ -76,7 +76,7 @@ def chains_of(task: Task, seed: int, most: int | None = None) -> list[Chain]:
     """A chain from each of the best starts."""
     pairs, key = counted_pairs(task.instance), key_of(seed)
     starts = enumerate(clean_starts(task)[:most])
-    return [Chain(pairs, start, wrap(number * 0x3C6EF372 + key)) for number, start in starts]
+    return [Chain(pairs, start, chain_key(number, key)) for number, start in starts]
 
 
 def largest_degree(instance: Instance) -> int:

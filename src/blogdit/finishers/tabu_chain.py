@@ -24,6 +24,11 @@ def counted_pairs(instance: Instance) -> Pairs:
     return pairs
 
 
+def chain_key(number: int, key: int) -> int:
+    """The key of a chain's random numbers, from its number and the key of the search."""
+    return wrap(number * 0x3C6EF372 + key)
+
+
 class Chain:
     """One chain of one instance on a CPU. `tabu_kernel` makes the same moves on a GPU."""
 

@@ -16,7 +16,8 @@ import triton.language as tl
 
 from blogdit.core.constraints import IntArray
 from blogdit.finishers import tabu_chain
-from blogdit.finishers.tabu_chain import Chain
+from blogdit.finishers.pairs import Pairs
+from blogdit.finishers.tabu_chain import chain_key
 from blogdit.network.kernels.streams import mix
 
 CELLS = 2048  # (variable, value) pairs that a program looks at in one go: 8 for each of its threads
@@ -122,24 +123,49 @@ def _tabu_kernel(
 class KernelChains:
     """Chains of several instances, one row each. Instances are padded to the largest."""
 
-    def __init__(self, chains: Sequence[Sequence[Chain]], device: torch.device):
-        """Chains of each instance that have not moved yet."""
-        self.pairs, rows = [some[0].pairs for some in chains], [chain for some in chains for chain in some]
-        self.taken, self.rows = 0, len(rows)
-        self.variables, self.width = (max(one.unary.shape[axis] for one in self.pairs) for axis in (0, 1))
-        self.instance = np.repeat(np.arange(len(chains)), [len(some) for some in chains])  # of each row
+    def __init__(self, pairs: Sequence[Pairs], starts: Sequence[IntArray], key: int, device: torch.device):
+        """A chain for each of the starts (chains, n) of each instance."""
+        self.pairs, self.taken = pairs, 0
+        self.variables, self.width = (max(one.unary.shape[axis] for one in pairs) for axis in (0, 1))
+        numbers = [number for some in starts for number in range(len(some))]  # of each row's chain
+        self.instance, self.rows = np.repeat(np.arange(len(pairs)), [len(some) for some in starts]), len(numbers)
         x = np.zeros((self.rows, self.variables), np.int32)
-        costs = np.full((*x.shape, self.width), tabu_chain.FORBIDDEN, np.int32)
-        costs[:, :, 0] = 0  # where padding stays
-        for row, chain in enumerate(rows):
-            size, width = chain.costs.shape
-            x[row, :size], costs[row, :size, 0], costs[row, :size, :width] = chain.x, tabu_chain.FORBIDDEN, chain.costs
-        facts = np.array([(chain.violated, chain.key, self.instance[row]) for row, chain in enumerate(rows)], np.int32)
-        arrays = (x, costs, *np.ascontiguousarray(facts.T))
-        self.x, self.costs, self.violated, self.key, self.instances = (torch.from_numpy(a).to(device) for a in arrays)
+        for place, some in enumerate(starts):
+            x[self.instance == place, : some.shape[1]] = some
+        keys = np.array([chain_key(number, key) for number in numbers], np.int32)
+        self.x, self.key, self.instances = (
+            torch.from_numpy(array).to(device) for array in (x, keys, self.instance.astype(np.int32))
+        )
+        self.costs = self._costs(numbers)
+        own = self.costs.gather(2, self.x[..., None].long())[..., 0]
+        self.violated = own.sum(1, dtype=torch.int32) // 2  # a pair is counted at both ends
         self.open_from, self.best_at = torch.zeros_like(self.costs), torch.zeros_like(self.violated)
         self.best_x, self.best = self.x.clone(), self.violated.clone()
         self.tables = self._tables(device)
+
+    def _costs(self, numbers: Sequence[int]) -> torch.Tensor:
+        """What each value of each variable violates in each row, (rows, N, K). All instances at a time, one chain of
+        each: instances that have no such chain are left alone."""
+        alone = np.full((len(self.pairs), self.variables, self.width), tabu_chain.FORBIDDEN, np.int32)
+        alone[:, :, 0] = 0  # where padding stays
+        for number, one in enumerate(self.pairs):
+            size, width = one.unary.shape
+            alone[number, :size, 0], alone[number, :size, :width] = tabu_chain.FORBIDDEN, one.unary
+        instance = np.repeat(np.arange(len(self.pairs)), [len(one.owner) for one in self.pairs])
+        lists = map(np.concatenate, zip(*((p.owner, p.other, *p.values.T) for p in self.pairs), strict=True))
+        device = self.x.device
+        place, owner, other, mine, theirs = (torch.from_numpy(part).to(device) for part in (instance, *lists))
+        base, cells = torch.from_numpy(alone).to(device), (place * self.variables + owner) * self.width
+        costs, chain_of_row = base[self.instances.long()], torch.tensor(numbers, device=device)
+        for chain in range(max(numbers, default=-1) + 1):
+            rows = (chain_of_row == chain).nonzero()[:, 0]
+            x = torch.zeros(len(self.pairs), self.variables, dtype=torch.long, device=device)
+            x[self.instances[rows].long()] = self.x[rows].long()
+            there = x[place, other]
+            hit = ((mine < 0) | (theirs == there)).int()
+            found = base.flatten().scatter_add(0, cells + torch.where(mine < 0, there, mine), hit).view_as(base)
+            costs[rows] = found[self.instances[rows].long()]
+        return costs
 
     def _tables(self, device: torch.device) -> list[torch.Tensor]:
         """The neighbours of each variable and the values of its pairs, (B, N, depth); their number, (B, N)."""

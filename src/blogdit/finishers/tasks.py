@@ -82,8 +82,8 @@ class LocalSearch:
             with suppress(OutOfTime):
                 found = None if part.passed() else self.search(batch, part, seed)
             for number, task in enumerate(batch):
-                starts = list(clean_starts(task))
-                finishes.append(Finish(best_of(task.instance, starts if found is None else [found[number], *starts])))
+                first = clean_starts(task)[0]
+                finishes.append(Finish(first if found is None else best_of(task.instance, [found[number], first])))
         return finishes
 
     def _batches(self, tasks: Sequence[Task]) -> Iterator[list[Task]]:

@@ -53,9 +53,10 @@ class Finishing:
     def _task(self, slots: Slots, place: int, chains: IntArray) -> Task:
         """States of the sampler, best first; before them what earlier finishers found."""
         slot = slots.members[place]
-        closest, valid = self._best(slots, place)
-        first = [] if slot.found is None else [slot.found]
-        states = [*first, *([] if slot.instance.objective is None else [valid]), closest, *chains]
+        states = [slot.found] if slot.found is not None else []
+        for state in self._best(slots, place):
+            states.insert(0 if states and is_better(slot.instance, state, states[0]) else len(states), state)
+        states += [*chains]
         return Task(slot.instance, np.array(states, np.int64), self._target(slot.instance))
 
     def _target(self, instance: Instance) -> float | None:
