@@ -60,9 +60,11 @@ class Annealing(LocalSearch):
     def supports(self, instance: Instance) -> bool:
         return supports_descent(instance) and bool((instance.domain_sizes <= 2).all())
 
-    def fits(self, instances: Sequence[Instance]) -> bool:
-        cells = len(instances) * max(one.size for one in instances) * CHAINS
-        return cells <= GPU_CELLS and sum(map(terms_on_pairs, instances)) <= GPU_TERMS
+    def measure(self, instance: Instance) -> tuple[int, int]:
+        return instance.size, terms_on_pairs(instance)
+
+    def fits(self, number: int, size: int, terms: int) -> bool:
+        return number * size * CHAINS <= GPU_CELLS and number * terms <= GPU_TERMS
 
     def search(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[IntArray]:
         lands = [landscape_of(task.instance, deadline.passed) for task in tasks]

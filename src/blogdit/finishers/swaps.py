@@ -43,8 +43,11 @@ class Swaps(LocalSearch):
         """Independent sets without weights, some variables of which may be given as 0."""
         return instance.size <= MOST_VARIABLES["cuda" if self.kernels else "cpu"] and is_independent_set(instance)
 
-    def fits(self, instances: Sequence[Instance]) -> bool:
-        return len(instances) * WALKERS * max(one.size for one in instances) ** 2 <= MOST_WEIGHTS
+    def measure(self, instance: Instance) -> tuple[int, int]:
+        return instance.size, 0
+
+    def fits(self, number: int, size: int, _: int) -> bool:
+        return number * WALKERS * size**2 <= MOST_WEIGHTS
 
     def search(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[IntArray]:
         return self._on_gpu(tasks, deadline, seed) if self.kernels else [_on_cpu(tasks[0], deadline, seed)]

@@ -41,13 +41,15 @@ class Tabu(LocalSearch):
             return False
         return terms_on_pairs(instance) <= MOST_TERMS and largest_degree(instance) <= MOST_DEGREE
 
-    def fits(self, instances: Sequence[Instance]) -> bool:
+    def measure(self, instance: Instance) -> tuple[int, int]:
+        return instance.size, largest_degree(instance)
+
+    def fits(self, number: int, size: int, depth: int) -> bool:
         """One variable with many pairs makes the table large."""
-        depth = max(map(largest_degree, instances))
-        return len(instances) * max(one.size for one in instances) * depth <= MOST_TABLE
+        return number * size * depth <= MOST_TABLE
 
     def search(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[IntArray]:
-        on_gpu = self.kernels and self.fits([task.instance for task in tasks])
+        on_gpu = self.kernels and (len(tasks) > 1 or self.fits(1, *self.measure(tasks[0].instance)))
         return self._on_gpu(tasks, deadline, seed) if on_gpu else [_on_cpu(tasks[0], deadline, seed)]
 
     def _on_gpu(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[IntArray]:

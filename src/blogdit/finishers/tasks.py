@@ -66,9 +66,13 @@ class LocalSearch:
         self.device = torch.device(device)
         self.kernels = runs_kernels(self.device)
 
-    def fits(self, instances: Sequence[Instance]) -> bool:
-        """Whether a GPU has room for these at a time. Elsewhere batches are of one."""
-        return False
+    def measure(self, instance: Instance) -> tuple[int, int]:
+        """What decides how much room an instance takes on a GPU: its size, and one more number."""
+        raise NotImplementedError
+
+    def fits(self, number: int, size: int, other: int) -> bool:
+        """Whether a GPU has room for so many instances, none of which measures more. Elsewhere batches are of one."""
+        raise NotImplementedError
 
     def search(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[IntArray]:
         """The best values found for each task; may raise `OutOfTime`."""
@@ -89,11 +93,15 @@ class LocalSearch:
     def _batches(self, tasks: Sequence[Task]) -> Iterator[list[Task]]:
         """Tasks in order, as many at a time as there is room for."""
         batch: list[Task] = []
+        largest = (0, 0)
         for task in tasks:
-            if batch and not (self.kernels and self.fits([one.instance for one in (*batch, task)])):
+            own = self.measure(task.instance)
+            widest = max(largest[0], own[0]), max(largest[1], own[1])
+            if batch and not (self.kernels and self.fits(len(batch) + 1, *widest)):
                 yield batch
-                batch = []
+                batch, widest = [], own
             batch.append(task)
+            largest = widest
         if batch:
             yield batch
 
