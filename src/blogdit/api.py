@@ -190,8 +190,9 @@ def stream(
                 yield step
             step, best = event, event.result or best
         elif step is not None:
-            news = best is None or event.result.values.tolist() != best.values.tolist()
-            yield replace(step, result=event.result) if news else step
+            last = event.result
+            news = best is None or last.status != best.status or last.values.tolist() != best.values.tolist()
+            yield replace(step, result=last) if news else step
 
 
 def sample(

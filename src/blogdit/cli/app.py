@@ -1,6 +1,6 @@
-"""The `blogdit` command: wiring only. Each command is a function in its own file under `blogdit/commands/`.
+"""The `blogdit` command: wiring only. Each command is a function in its own file under `blogdit/cli/`.
 
-To add one, write `commands/NAME.py` with a function `NAME` and add it to `COMMANDS`. Modules that load torch are
+To add one, write `cli/NAME.py` with a function `NAME` and add it to `COMMANDS`. Modules that load torch are
 imported inside the function, so that `blogdit --help` and the light commands stay fast. Results go to stdout, all
 else to stderr. Exit codes: 0 done, 2 bad input or usage (one line on stderr), 3 an instance without a valid answer,
 130 and 143 stopped by Ctrl-C and by SIGTERM.

@@ -13,7 +13,7 @@ import blogdit
 from blogdit.problems import families
 
 WEIGHTS = Path(blogdit.__file__).parent / "weights"
-PACKAGES = ("torch", "numpy", "networkx", "safetensors")
+PACKAGES = ("torch", "numpy", "networkx", "safetensors", "ortools")
 
 
 def info(

@@ -43,10 +43,7 @@ class Swaps(LocalSearch):
         """Independent sets without weights, some variables of which may be given as 0."""
         return instance.size <= MOST_VARIABLES["cuda" if self.kernels else "cpu"] and is_independent_set(instance)
 
-    def measure(self, instance: Instance) -> tuple[int, int]:
-        return instance.size, 0
-
-    def fits(self, number: int, size: int, _: int) -> bool:
+    def fits(self, number: int, size: int, other: int) -> bool:
         return number * WALKERS * size**2 <= MOST_WEIGHTS
 
     def search(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[IntArray]:

@@ -24,7 +24,7 @@ class Finishing:
 
     def __init__(self, options: SolveOptions, model: str, device: torch.device, stopped: Callable[[], bool]):
         self.options, self.model, self.stopped = options, model, stopped
-        self.finishers = make(device)
+        self.finishers = make(device, torch.get_num_threads())
 
     def of(self, instance: Instance) -> tuple[Finisher, ...]:
         """The finishers that follow the sampler on such an instance, in the order of their turns."""
