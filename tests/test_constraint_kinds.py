@@ -62,7 +62,7 @@ def missing(kind: type[core.Constraint]) -> list[str]:
         f"{SOURCE}/method/relations.py": kind.__name__ in names(f"{SOURCE}/method/relations.py"),
         f"{SOURCE}/method/blocks.py": kind.kind in names(f"{SOURCE}/method/blocks.py"),
         CP_SAT: kind.__name__ in names(CP_SAT),
-        "tests/test_constraints.py": kind.kind in KINDS,  # a strategy; tests/helpers.py lists them
+        "tests/test_constraints.py": kind.kind in KINDS,  # a strategy; tests/small_instances.py lists them
     }
     return [file for file, knows in known.items() if not knows]
 

@@ -1,6 +1,6 @@
 """Files people already have: recognised by content, read as instances, written back.
 
-`docs/formats.md` describes each format. A new one is a module here and a line in `stream` (and in `write`).
+`docs/formats.md` describes each format. A new one is a module here and a branch in `_stream` (and in `write`).
 """
 
 from __future__ import annotations
