@@ -1,7 +1,7 @@
 """4x4 Sudoku from nothing in three minutes on a CPU. Run: python benchmarks/sudoku4.py [--minutes M] [--seed S]
 
 Trains with `blogdit train sudoku --set box=2 --minutes 3`, then solves fresh puzzles (4 to 6 givens, one solution,
-none of them in the training pool) with at most 200 steps and no polish. Every answer is checked exactly.
+none of them in the training pool) with at most 200 steps and no finisher. Every answer is checked exactly.
 Target: at least 99 % solved.
 """
 
@@ -72,7 +72,7 @@ def main() -> None:
         puzzles = fresh_puzzles(options.puzzles, options.seed)
         began = time.monotonic()
         results = blogdit.solve(
-            puzzles, model=out / "best.safetensors", device="cpu", steps=max(STEPS), polish=False, seed=options.seed
+            puzzles, model=out / "best.safetensors", device="cpu", steps=max(STEPS), finish="none", seed=options.seed
         )
     seconds = time.monotonic() - began
     solved = [result.steps for result in results if result.status == "solved"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bench_cases import BY_HAND, TINY, record
-from blogdit.bench import datasets, own, report
+from blogdit.bench import datasets, report, variants
 from blogdit.bench.measures import Records, steps_per_second, timed, with_raw
 from blogdit.bench.records import COLUMNS
 from blogdit.bench.report import fill
@@ -309,5 +309,5 @@ def test_the_page_of_results_has_a_place_for_every_suite():
 
 def test_the_page_of_benchmarks_names_every_suite_system_and_column():
     text = (DOCS / "benchmarks.md").read_text()
-    for name in (*SUITES, *own.known(), *COLUMNS):
+    for name in (*SUITES, *variants.known(), *COLUMNS):
         assert f"`{name}`" in text

@@ -11,7 +11,7 @@ from blogdit.bench.suites import Case, Entrant, Suite
 from blogdit.core.errors import InputError
 
 if TYPE_CHECKING:
-    from blogdit.bench.own import Models
+    from blogdit.bench.variants import Models
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from typing import Any
 from blogdit.bench import datasets
 from blogdit.bench.calls import Call, Cell, allowance, carry_out
 from blogdit.bench.options import NothingToRun, Options, Run, Tell, Unanswered
-from blogdit.bench.own import Models, fingerprint, make, misfit, own_names
 from blogdit.bench.records import TABLE, Record, RecordFile, device_name
 from blogdit.bench.suites import SUITES, Case, Entrant, Suite
-from blogdit.bench.yours import for_problem
+from blogdit.bench.user_suite import for_problem
+from blogdit.bench.variants import Models, fingerprint, make, misfit, own_names
 from blogdit.core.errors import InputError
 from blogdit.core.processes import Processes
 from blogdit.core.result import Result

@@ -18,13 +18,13 @@ import torch
 from blogdit.api import solver_for
 from blogdit.bench import datasets
 from blogdit.bench.options import NothingToRun, Options, Run
-from blogdit.bench.own import Blogdit, Models, make, misfit
 from blogdit.bench.records import Record, RecordFile, device_name
 from blogdit.bench.suites import Case, Entrant
 from blogdit.bench.systems import Budget, system
 from blogdit.bench.systems.base import Clock
 from blogdit.bench.systems.qubo import qubo
 from blogdit.bench.systems.rlsa import anneal, settings_for
+from blogdit.bench.variants import Blogdit, Models, make, misfit
 from blogdit.core.constraints import IntArray
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance

@@ -17,8 +17,8 @@ from blogdit.core.errors import InputError
 
 if TYPE_CHECKING:
     from blogdit.bench.options import Options, Progress
-    from blogdit.bench.own import Models
     from blogdit.bench.suites import Suite
+    from blogdit.bench.variants import Models
 
 EVERY = 5.0  # seconds between two lines of progress
 LEAST_WORKERS = 8  # threads: with fewer, whatever the number of cores, CP-SAT leaves strategies out
@@ -66,7 +66,7 @@ def bench(
       blogdit bench exams.jsonl --model blogdit=runs/exams/best.safetensors --seconds 5 --out results/exams
     """
     from blogdit.bench.options import Options
-    from blogdit.bench.own import named_models
+    from blogdit.bench.variants import named_models
     from blogdit.problems.generation import cores
 
     if seconds is not None and not math.isfinite(seconds):
@@ -101,7 +101,7 @@ def bench(
 def _suites(name: str, out: Path, problem: str | None, colors: int | None) -> dict[Path, Suite]:
     """What was asked for, and the folder of each suite."""
     from blogdit.bench.runner import find_suite
-    from blogdit.bench.yours import suite_of
+    from blogdit.bench.user_suite import suite_of
 
     if name not in (*SUITES, "quick") and Path(name).exists():
         return {out: suite_of(Path(name), problem, colors)}

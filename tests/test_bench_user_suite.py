@@ -8,11 +8,11 @@ import pytest
 import blogdit
 from bench_cases import record
 from blogdit.bench.measures import Records, by_instance
-from blogdit.bench.own import make, named_models
 from blogdit.bench.records import RECORDS, TABLE, read_records
 from blogdit.bench.statistics import distance
 from blogdit.bench.suites import Case
-from blogdit.bench.yours import for_problem, suite_of
+from blogdit.bench.user_suite import for_problem, suite_of
+from blogdit.bench.variants import make, named_models
 from blogdit.cli.app import run
 from blogdit.core.constraints import Linear
 from blogdit.core.errors import InputError

@@ -1,0 +1,304 @@
+"""blogdit and its variants as systems beside the baselines."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from blogdit.api import WEIGHTS, bundled_models, load, solver_for
+from blogdit.bench.systems import Budget, System, system, systems
+from blogdit.bench.systems.base import Clock
+from blogdit.core.constraints import IntArray
+from blogdit.core.errors import InputError
+from blogdit.core.instance import Instance
+from blogdit.core.result import Result
+from blogdit.finishers import choose
+from blogdit.method.blocks import Schedule, Selector
+from blogdit.method.chain import sample
+from blogdit.network.checkpoint import Model
+from blogdit.network.inference import fastest
+from blogdit.solver.sampler import Stepped
+from blogdit.solver.slots import Shape, Slot, Slots, shape_of
+from blogdit.solver.solver import Solver
+
+VARIANT_WEIGHTS = WEIGHTS / "variants"
+Models = Mapping[tuple[str, str], Path]  # (system, problem) -> file
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Which weights a variant of blogdit uses, and how it differs in solving."""
+
+    summary: str
+    suffix: str = ""  # of its weights in VARIANT_WEIGHTS, after the name of the problem; none: those of blogdit
+    options: Mapping[str, Any] | None = None
+    last_step: bool = False
+
+
+VARIANTS = {
+    "blogdit": Variant("blogdit, as the model's card recommends"),
+    "blogdit-last-step": Variant("blogdit, judged by its last step only", last_step=True),
+    "blogdit-random-blocks": Variant("the same weights, blocks chosen at random", options={"block": "random"}),
+    "blogdit-margin-blocks": Variant("the same weights, blocks of unsure variables", options={"block": "margin"}),
+    "blogdit-critical-blocks": Variant("the same weights, blocks of violated variables", options={"block": "critical"}),
+    "blogdit-related-blocks": Variant("the same weights, blocks of neighbours", options={"block": "related"}),
+    "blogdit-brief": Variant("trained as briefly as the variants below, to compare them with", "-brief"),
+    "blogdit-no-entropy": Variant("trained without the entropy term", "-no-entropy"),
+    "consformer": Variant(
+        "its predecessor ConsFormer: assignments are updated directly, with Gumbel noise", "-consformer"
+    ),
+    "dit": Variant("trained and run on all variables at every step (rho = 1)", "-dit", {"block": "all"}),
+}
+YOURS = Variant("a model of yours, as it recommends itself")
+
+
+def known() -> list[str]:
+    return [*VARIANTS, *systems()]
+
+
+def make(name: str, models: Models, options: Mapping[str, Any] | None = None) -> System:
+    """A system by name: a variant of blogdit, a model that was named, or a baseline."""
+    if name in VARIANTS or name in own_names(models):
+        return Blogdit(name, _weights(name, models), **(options or {}))
+    try:
+        return system(name)
+    except ValueError:
+        raise InputError(f"unknown system {name!r}; expected some of {', '.join(known())}") from None
+
+
+def named_models(pairs: Iterable[str]) -> dict[tuple[str, str], Path]:
+    """`NAME=PATH` arguments; the problem is written in the model."""
+    found = {}
+    for pair in pairs:
+        name, equals, path = pair.partition("=")
+        if not equals or not name or name in systems():
+            raise InputError(
+                f"expected --model NAME=PATH with NAME one of {', '.join(VARIANTS)}, or a new one, got {pair!r}"
+            )
+        found[name, load(path).problem] = bundled_models().get(path, Path(path))
+    return found
+
+
+def misfit(system: System, instance: Instance) -> str | None:
+    """Why a system cannot run on instances like this one, here."""
+    if (missing := system.missing()) is not None:
+        return missing
+    if system.supports(instance):
+        return None
+    if isinstance(system, Blogdit):
+        if system.name not in VARIANTS:
+            return f"{system.name} is a model for {', '.join(system.weights)}, not for {instance.problem}"
+        return f"no model of {system.name} for {instance.problem} (expected --model {system.name}=PATH)"
+    return f"{system.name} does not solve {instance.problem}"
+
+
+def own_names(models: Models) -> list[str]:
+    """Of models that are neither those of blogdit nor of a variant: they are systems by themselves."""
+    return list(dict.fromkeys(name for name, _ in models if name not in VARIANTS))
+
+
+@cache
+def fingerprint(path: Path) -> str:
+    """Tells weights apart: all training runs give their files the same names."""
+    return f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
+
+
+def _weights(name: str, models: Models) -> dict[str, Path]:
+    """The model of each problem: one that was named, else a bundled one. A variant with blogdit's weights takes those
+    that were named for blogdit."""
+    if name not in VARIANTS:
+        return {problem: path for (of, problem), path in models.items() if of == name}
+    variant = VARIANTS[name]
+    bundled = bundled_models(VARIANT_WEIGHTS if variant.suffix else WEIGHTS)
+    found = {stem.removesuffix(variant.suffix): path for stem, path in bundled.items() if stem.endswith(variant.suffix)}
+    for owner in ("blogdit", name) if not variant.suffix else (name,):
+        found |= {problem: path for (of, problem), path in models.items() if of == owner}
+    return found
+
+
+@cache
+def _model(path: Path) -> Model:
+    return load(path)
+
+
+class Blogdit(System):
+    """A model on all instances at the same time; without a step limit each has the seconds of the call."""
+
+    counts = "steps"
+    batched = True
+
+    def __init__(
+        self,
+        name: str,
+        weights: Mapping[str, Path],
+        rho_max: float | None = None,
+        rho_min: float | None = None,
+        finish: str | None = None,
+    ):
+        self.name, self.weights, self.finish = name, weights, finish
+        self.variant = VARIANTS.get(name, YOURS)
+        self.summary = self.variant.summary
+        self.problems = tuple(weights)
+        self.warm: set[Shape] = set()
+        self.searches = finish != "none" and not self.variant.last_step
+        self.rates = None if rho_max is None or rho_min is None else Schedule(rho_max, rho_min)
+
+    def supports(self, instance: Instance) -> bool:
+        return instance.problem in self.weights
+
+    def provenance(self, instance: Instance) -> str:
+        return fingerprint(self.weights[instance.problem])
+
+    def _solver(self, instance: Instance, budget: Budget, seed: int, **options: Any) -> Solver:
+        model = _model(self.weights[instance.problem])
+        if self.rates is not None:
+            model = replace(model, chain=replace(model.chain, schedule=self.rates))
+        chosen = {
+            "steps": budget.steps,
+            "time_limit": budget.seconds,
+            "total_time": budget.seconds,
+            "chains": budget.chains,
+            "seed": seed,
+            "finish": self.finish,
+            **(self.variant.options or {}),
+            **options,
+        }
+        return solver_for(instance, model, budget.device, **{k: v for k, v in chosen.items() if v is not None})
+
+    def warm_up(self, instances: Sequence[Instance], budget: Budget) -> None:
+        """The weights; on a GPU two steps for each shape, which compile its kernels, then the finisher."""
+        _model(self.weights[instances[0].problem])
+        if budget.device == "cpu":
+            return
+        for places, share in _groups(instances, replace(budget, seconds=None, steps=2)):
+            some = [instances[place] for place in places[:64]]
+            if (shape := shape_of(some[0])) not in self.warm:
+                solver = self._solver(some[0], share, 0, finish="none")
+                list(solver.results(some))
+                if self.searches and (local := choose("auto", some[0], solver.finishing.finishers)[-1]).name != "exact":
+                    list(self._solver(some[0], share, 0, finish=local.name).results(some[:1]))
+                self.warm.add(shape)
+
+    def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result:
+        return self.solve_many([instance], budget, seed)[0]
+
+    def solve_many(self, instances: Sequence[Instance], budget: Budget, seed: int = 0) -> list[Result]:
+        found: dict[int, Result] = {}
+        for places, share in _groups(instances, budget):
+            together = [instances[place] for place in places]
+            # With a time for all of them everybody has to begin at once; else they come and go.
+            size = None if share.seconds is None else len(together)
+            solver = self._solver(together[0], share, seed, batch_size=size)
+            if self.variant.last_step:
+                found |= dict(zip(places, last_states(solver, together), strict=True))
+            else:
+                found |= {places[index]: result for index, result in solver.results(together)}
+        return [
+            found[place] if place in found else Result(one, one.given_values, seed=seed)
+            for place, one in enumerate(instances)
+        ]
+
+    def solve_runs(
+        self, instances: Sequence[Instance], budget: Budget, seed: int = 0, runs: int = 1
+    ) -> list[list[Result]]:
+        """One chain for each run, all at the same time; the best state of each chain, without a finisher."""
+        found: dict[int, list[Result]] = {}
+        for places, share in _groups(instances, replace(budget, chains=runs)):
+            together = [instances[place] for place in places]
+            solver = self._solver(together[0], share, seed, batch_size=len(together), finish="none")
+            found |= dict(zip(places, best_of_chains(solver, together), strict=True))
+        return [found[place] for place in range(len(instances))]
+
+
+def _groups(instances: Sequence[Instance], budget: Budget) -> Iterable[tuple[list[int], Budget]]:
+    """Places of instances that fit one batch (the solver takes shapes one after the other), with their seconds."""
+    shapes: dict[Shape, list[int]] = {}
+    for place, instance in enumerate(instances):
+        shapes.setdefault(shape_of(instance), []).append(place)
+    for places in shapes.values():
+        part = None if budget.seconds is None else budget.seconds * len(places) / len(instances)
+        yield places, replace(budget, seconds=part)
+
+
+class LowestStates:
+    """The state with the lowest energy of every chain, of all batches of a solver; kept on the device."""
+
+    def __init__(self) -> None:
+        # Of each batch its slots (not its tensors: they may have to make room), energies (chains, B) and states
+        # (chains, B, N).
+        self.batches: list[tuple[list[Slot], Tensor, Tensor]] = []
+
+    def __call__(self, slots: Slots, stepped: Stepped) -> None:
+        values = slots.batch.per_instance(stepped.values)
+        if not self.batches or self.batches[-1][0] is not slots.members:
+            self.batches.append((slots.members, torch.full_like(stepped.energy, torch.inf), values.clone()))
+        _, energies, states = self.batches[-1]
+        states.copy_(torch.where((stepped.energy < energies)[..., None], values, states))
+        energies.copy_(torch.minimum(energies, stepped.energy))
+
+    def of(self, index: int) -> list[IntArray]:
+        """Of each chain of an instance; none, if it took no step."""
+        found = [
+            (energies[:, place].cpu(), states[:, place, : slot.instance.size].cpu().numpy())
+            for members, energies, states in self.batches
+            for place, slot in enumerate(members)
+            if slot.index == index
+        ]
+        lowest = torch.stack([energies for energies, _ in found]).argmin(0).tolist() if found else []
+        return [found[part][1][chain] for chain, part in enumerate(lowest)]
+
+
+def best_of_chains(solver: Solver, instances: Sequence[Instance]) -> list[list[Result]]:
+    """The state with the lowest energy of every chain."""
+    clock, lowest, options = Clock(None), LowestStates(), solver.options
+    solver.watch = lowest
+    steps = {index: result.steps for index, result in solver.results(instances)}
+    return [
+        [
+            Result(one, values, steps.get(place, 0), clock.spent, options.seed)
+            for values in lowest.of(place) or [one.given_values] * options.chains
+        ]
+        for place, one in enumerate(instances)
+    ]
+
+
+@torch.no_grad()
+def last_states(solver: Solver, instances: Sequence[Instance]) -> list[Result]:
+    """Where the first chain of each instance is after all steps, or when the time is over, solved before or not; the
+    block schedule runs in plain cycles."""
+    together = solver.capacity(shape_of(instances[0]))
+    groups = [instances[start : start + together] for start in range(0, len(instances), together)]
+    seconds = solver.options.total_time
+    share = None if seconds is None else seconds / len(groups)
+    return [result for group in groups for result in _last_states(solver, group, Clock(share))]
+
+
+def _last_states(solver: Solver, instances: Sequence[Instance], clock: Clock) -> list[Result]:
+    options, model = solver.options, solver.model
+    members = [Slot(place, one) for place, one in enumerate(instances)]
+    slots = Slots.enter(members, model, 1, options.seed, solver.device, [-math.inf] * len(members))
+    selector, step = Selector(options.block, slots.batch), 0
+
+    def rates() -> Iterator[Tensor]:
+        for number in itertools.count() if options.steps is None else range(options.steps):
+            if clock.left <= 0:
+                return
+            progress = torch.full((1, len(instances), 1), number % options.cycle / max(options.cycle - 1, 1))
+            yield model.chain.schedule.rate(progress.to(solver.device))
+
+    denoise = fastest(model.denoiser, slots.batch)
+    for moved in sample(denoise, slots.batch, slots.logits, rates(), model.chain, selector, slots.noise):
+        slots.logits, step = moved.logits, step + 1
+    return [
+        Result(one, values[0], step, clock.spent, options.seed, model.name)
+        for one, values in zip(instances, slots.chain_values(range(len(instances))), strict=True)
+    ]
