@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +17,8 @@ from blogdit.bench.report import fill
 from blogdit.bench.statistics import Mean, mean, worth
 from blogdit.bench.suites import SUITES
 from blogdit.bench.tables import budgets, footer, published, table, write_report
+
+DOCS = Path(__file__).parent.parent / "docs"
 
 # -- numbers ------------------------------------------------------------------------------------------------------
 
@@ -252,6 +253,27 @@ def test_report_fills_a_document(tmp_path, monkeypatch):
     assert document.read_text() == text
 
 
+def test_a_part_may_keep_the_figure_alone(tmp_path, monkeypatch):
+    monkeypatch.setitem(SUITES, "tiny", TINY)
+    (tmp_path / "tiny").mkdir()
+    (tmp_path / "tiny" / "all.jsonl").write_text("".join(json.dumps(one) + "\n" for one in BY_HAND))
+    document = tmp_path / "results.md"
+    text = "before\n<!-- begin tiny figure -->\n![tiny](figures/tiny.png)\n<!-- end tiny -->\nafter\n"
+    for old in (text, text.replace("![tiny](figures/tiny.png)\n", ""), text.replace("![", "| a table |\n\n![")):
+        document.write_text(old)
+        assert fill(tmp_path, document) == ["tiny"]
+        assert document.read_text() == text
+    assert (tmp_path / "figures" / "tiny.png").exists()
+
+
+def test_the_page_of_results_has_a_part_for_every_suite():
+    """Suites with the largest tables show their figure alone."""
+    parts = report.PART.findall((DOCS / "results.md").read_text())
+    assert [name for _, name, _, _ in parts] == list(SUITES)
+    figures_alone = {name for _, name, figure_only, _ in parts if figure_only}
+    assert figures_alone == {"ablations", "block-rates", "cost", "per-instance"}
+
+
 def test_runs_under_other_conditions_have_a_table_of_their_own(tmp_path, monkeypatch):
     monkeypatch.setitem(SUITES, "tiny", TINY)
     for folder, records in (("tiny", BY_HAND), ("tiny/shared", [{**BY_HAND[0], "objective": 5.0}])):
@@ -297,14 +319,6 @@ def test_notes_on_published_numbers_go_with_them():
     suite = replace(TINY, notes="one thing", published_notes="another")
     assert footer(suite, BY_HAND).endswith("- one thing\n- another\n")
     assert footer(replace(suite, published=False), BY_HAND).endswith("- one thing\n")
-
-
-DOCS = Path(__file__).parent.parent / "docs"
-
-
-def test_the_page_of_results_has_a_place_for_every_suite():
-    text = (DOCS / "results.md").read_text()
-    assert re.findall(r"<!-- begin ([\w-]+) -->\n.*?<!-- end \1 -->", text, re.DOTALL) == list(SUITES)
 
 
 def test_the_page_of_benchmarks_names_every_suite_system_and_column():

@@ -97,8 +97,7 @@ def _report(suite: Suite, file: RecordFile, options: Options) -> None:
     from blogdit.bench.tables import write_report
 
     if file.records:
-        there = {record["case"] for record in file.records}
-        cases = tuple(options.case(case) for case in suite.cases if case.name in there)
+        cases = tuple(options.case(case) for case in suite.cases)
         try:
             file.write_csv()
             write_report(replace(suite, cases=cases), file.records, file.folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,9 @@ def published() -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def write_report(suite: Suite, records: Sequence[Record], out: Path) -> None:
-    """The table and the figure of a suite, from its records."""
+    """The table and the figure of a suite, from its records: of the cases that they have."""
+    there = {record["case"] for record in records}
+    suite = replace(suite, cases=tuple(case for case in suite.cases if case.name in there))
     text = f"## {suite.title}\n\n{table(suite, records)}\n{footer(suite, records)}"
     (out / TABLE).write_text(text)
     if records:

@@ -56,7 +56,12 @@ VARIANTS = {
     "consformer": Variant(
         "its predecessor ConsFormer: assignments are updated directly, with Gumbel noise", "-consformer"
     ),
-    "dit": Variant("trained and run on all variables at every step (rho = 1)", "-dit", {"block": "all"}),
+    "dit": Variant(
+        "every variable in every block, and the block is hidden: each step sees only the givens, so the chain has no "
+        "memory",
+        "-dit",
+        {"block": "all"},
+    ),
 }
 YOURS = Variant("a model of yours, as it recommends itself")
 
