@@ -47,7 +47,7 @@ def test_the_best_state_of_a_chain_is_the_lowest_of_its_steps():
                 for chain in range(slots.batch.chains):
                     seen[slot.index, chain].append(slot.instance.verify(states[chain, place, : slot.instance.size]))
 
-        solver = make("blogdit", {})._solver(many[0], Budget(steps=6, chains=3), 1, finish="none")
+        solver = make("blogdit", {}).solver(many[0], Budget(steps=6, chains=3), 1, finish="none")
         solver.watch = list_all
         list(solver.results(many))
         solver.watch = None
@@ -74,7 +74,7 @@ def test_models_are_named_by_system(tmp_path):
     assert dit.weights["mis"] == variants.VARIANT_WEIGHTS / "mis-dit.safetensors"
     assert not dit.supports(Instance(np.array([2])))
     rates = make("blogdit", {}, {"rho_max": 0.5, "rho_min": 0.1})
-    assert rates._solver(generate("sudoku", 1, seed=0)[0], Budget(steps=1), 0).model.chain.schedule.rho_max == 0.5
+    assert rates.solver(generate("sudoku", 1, seed=0)[0], Budget(steps=1), 0).model.chain.schedule.rho_max == 0.5
     for wrong in ("dit", "greedy=x"):
         with pytest.raises(InputError, match="expected --model NAME=PATH"):
             named_models([wrong])

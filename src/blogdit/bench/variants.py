@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -72,7 +72,7 @@ def known() -> list[str]:
 
 def make(name: str, models: Models, options: Mapping[str, Any] | None = None) -> System:
     """A system by name: a variant of blogdit, a model that was named, or a baseline."""
-    if name in VARIANTS or name in own_names(models):
+    if name in VARIANTS or name in new_names(models):
         return Blogdit(name, _weights(name, models), **(options or {}))
     try:
         return system(name)
@@ -106,8 +106,8 @@ def misfit(system: System, instance: Instance) -> str | None:
     return f"{system.name} does not solve {instance.problem}"
 
 
-def own_names(models: Models) -> list[str]:
-    """Of models that are neither those of blogdit nor of a variant: they are systems by themselves."""
+def new_names(models: Models) -> list[str]:
+    """The names of models that are neither blogdit's nor a variant's: each is a row by itself."""
     return list(dict.fromkeys(name for name, _ in models if name not in VARIANTS))
 
 
@@ -151,7 +151,6 @@ class Blogdit(System):
     ):
         self.name, self.weights, self.finish = name, weights, finish
         self.variant = VARIANTS.get(name, YOURS)
-        self.summary = self.variant.summary
         self.problems = tuple(weights)
         self.warm: set[Shape] = set()
         self.searches = finish != "none" and not self.variant.last_step
@@ -163,7 +162,7 @@ class Blogdit(System):
     def provenance(self, instance: Instance) -> str:
         return fingerprint(self.weights[instance.problem])
 
-    def _solver(self, instance: Instance, budget: Budget, seed: int, **options: Any) -> Solver:
+    def solver(self, instance: Instance, budget: Budget, seed: int, **options: Any) -> Solver:
         model = _model(self.weights[instance.problem])
         if self.rates is not None:
             model = replace(model, chain=replace(model.chain, schedule=self.rates))
@@ -177,7 +176,7 @@ class Blogdit(System):
             **(self.variant.options or {}),
             **options,
         }
-        return solver_for(instance, model, budget.device, **{k: v for k, v in chosen.items() if v is not None})
+        return solver_for(instance, model, budget.device, **chosen)
 
     def warm_up(self, instances: Sequence[Instance], budget: Budget) -> None:
         """The weights; on a GPU two steps for each shape, which compile its kernels, then the finisher."""
@@ -187,14 +186,11 @@ class Blogdit(System):
         for places, share in _groups(instances, replace(budget, seconds=None, steps=2)):
             some = [instances[place] for place in places[:64]]
             if (shape := shape_of(some[0])) not in self.warm:
-                solver = self._solver(some[0], share, 0, finish="none")
+                solver = self.solver(some[0], share, 0, finish="none")
                 list(solver.results(some))
                 if self.searches and (local := choose("auto", some[0], solver.finishing.finishers)[-1]).name != "exact":
-                    list(self._solver(some[0], share, 0, finish=local.name).results(some[:1]))
+                    list(self.solver(some[0], share, 0, finish=local.name).results(some[:1]))
                 self.warm.add(shape)
-
-    def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result:
-        return self.solve_many([instance], budget, seed)[0]
 
     def solve_many(self, instances: Sequence[Instance], budget: Budget, seed: int = 0) -> list[Result]:
         found: dict[int, Result] = {}
@@ -202,7 +198,7 @@ class Blogdit(System):
             together = [instances[place] for place in places]
             # With a time for all of them everybody has to begin at once; else they come and go.
             size = None if share.seconds is None else len(together)
-            solver = self._solver(together[0], share, seed, batch_size=size)
+            solver = self.solver(together[0], share, seed, batch_size=size)
             if self.variant.last_step:
                 found |= dict(zip(places, last_states(solver, together), strict=True))
             else:
@@ -219,7 +215,7 @@ class Blogdit(System):
         found: dict[int, list[Result]] = {}
         for places, share in _groups(instances, replace(budget, chains=runs)):
             together = [instances[place] for place in places]
-            solver = self._solver(together[0], share, seed, batch_size=len(together), finish="none")
+            solver = self.solver(together[0], share, seed, batch_size=len(together), finish="none")
             found |= dict(zip(places, best_of_chains(solver, together), strict=True))
         return [found[place] for place in range(len(instances))]
 
@@ -280,30 +276,24 @@ def best_of_chains(solver: Solver, instances: Sequence[Instance]) -> list[list[R
 def last_states(solver: Solver, instances: Sequence[Instance]) -> list[Result]:
     """Where the first chain of each instance is after all steps, or when the time is over, solved before or not; the
     block schedule runs in plain cycles."""
-    together = solver.capacity(shape_of(instances[0]))
-    groups = [instances[start : start + together] for start in range(0, len(instances), together)]
-    seconds = solver.options.total_time
-    share = None if seconds is None else seconds / len(groups)
-    return [result for group in groups for result in _last_states(solver, group, Clock(share))]
-
-
-def _last_states(solver: Solver, instances: Sequence[Instance], clock: Clock) -> list[Result]:
-    options, model = solver.options, solver.model
-    members = [Slot(place, one) for place, one in enumerate(instances)]
-    slots = Slots.enter(members, model, 1, options.seed, solver.device, [-math.inf] * len(members))
-    selector, step = Selector(options.block, slots.batch), 0
-
-    def rates() -> Iterator[Tensor]:
-        for number in itertools.count() if options.steps is None else range(options.steps):
-            if clock.left <= 0:
-                return
-            progress = torch.full((1, len(instances), 1), number % options.cycle / max(options.cycle - 1, 1))
-            yield model.chain.schedule.rate(progress.to(solver.device))
-
-    denoise = fastest(model.denoiser, slots.batch)
-    for moved in sample(denoise, slots.batch, slots.logits, rates(), model.chain, selector, slots.noise):
-        slots.logits, step = moved.logits, step + 1
-    return [
-        Result(one, values[0], step, clock.spent, options.seed, model.name)
-        for one, values in zip(instances, slots.chain_values(range(len(instances))), strict=True)
-    ]
+    options, model, found = solver.options, solver.model, list[Result]()
+    most = math.inf if options.steps is None else options.steps
+    size = solver.capacity(shape_of(instances[0]))
+    parts = [instances[start : start + size] for start in range(0, len(instances), size)]
+    for part in parts:
+        clock = Clock(None if options.total_time is None else options.total_time / len(parts))
+        members = [Slot(place, one) for place, one in enumerate(part)]
+        slots = Slots.enter(members, model, 1, options.seed, solver.device, [-math.inf] * len(part))
+        progress = torch.arange(options.cycle, device=solver.device) / max(options.cycle - 1, 1)
+        rates = itertools.cycle(model.chain.schedule.rate(progress[:, None, None, None].expand(-1, 1, len(part), 1)))
+        denoise, selector = fastest(model.denoiser, slots.batch), Selector(options.block, slots.batch)
+        chain = sample(denoise, slots.batch, slots.logits, rates, model.chain, selector, slots.noise)
+        step = 0
+        while step < most and clock.left > 0:
+            slots.logits, step = next(chain).logits, step + 1
+        ends = slots.chain_values(range(len(part)))
+        found += [
+            Result(one, values[0], step, clock.spent, options.seed, model.name)
+            for one, values in zip(part, ends, strict=True)
+        ]
+    return found

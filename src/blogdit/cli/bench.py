@@ -16,7 +16,8 @@ from blogdit.cli.options import Colors, Device, Problem, Seed
 from blogdit.core.errors import InputError
 
 if TYPE_CHECKING:
-    from blogdit.bench.options import Options, Progress
+    from blogdit.bench.calls import Work
+    from blogdit.bench.options import Options
     from blogdit.bench.suites import Suite
     from blogdit.bench.variants import Models
 
@@ -100,14 +101,18 @@ def bench(
 
 def _suites(name: str, out: Path, problem: str | None, colors: int | None) -> dict[Path, Suite]:
     """What was asked for, and the folder of each suite."""
-    from blogdit.bench.runner import find_suite
     from blogdit.bench.user_suite import suite_of
 
     if name not in (*SUITES, "quick") and Path(name).exists():
         return {out: suite_of(Path(name), problem, colors)}
     if problem is not None or colors is not None:
         raise InputError("--problem and --colors are for instances of your own; expected a file or folder of them")
-    return {out / one.name: one for one in SUITES.values()} if name == "quick" else {out: find_suite(name)}
+    if name == "quick":
+        return {out / one.name: one for one in SUITES.values()}
+    if name not in SUITES:
+        known = f"quick, one of {', '.join(SUITES)}, or a file or folder of instances"
+        raise InputError(f"unknown suite {name!r}; expected {known}")
+    return {out: SUITES[name]}
 
 
 def _run(chosen: dict[Path, Suite], options: Options, models: Models, tell: Told) -> None:
@@ -147,7 +152,7 @@ class Told:
     def __init__(self) -> None:
         self.last = float("-inf")
 
-    def __call__(self, message: str, work: Progress | None) -> None:
+    def __call__(self, message: str, work: Work | None) -> None:
         now = time.monotonic()
         if work is None:
             print(message, file=sys.stderr)

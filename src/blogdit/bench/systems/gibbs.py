@@ -7,6 +7,7 @@ so that every update is a true Gibbs step. The rate and tau fall geometrically, 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,15 +17,15 @@ from torch import Tensor
 
 from blogdit.bench.systems.base import Budget, Clock, System
 from blogdit.bench.systems.conditionals import Conditionals
-from blogdit.bench.systems.greedy import independent_set, one_exchange
-from blogdit.core.constraints import AllDifferent, Conflict, Count, IntArray, Linear, NotEqual, Table
+from blogdit.bench.systems.greedy import repaired
+from blogdit.core.constraints import IntArray
 from blogdit.core.instance import Instance
 from blogdit.core.result import Result
 from blogdit.method.batch import Batch, collate
 from blogdit.method.blocks import Schedule, Selector, SelectorName
 from blogdit.method.energy import energy, objective, one_hot, penalty_scale
 from blogdit.method.noise import GeneratorNoise, Noise
-from blogdit.problems import maxcut, mis
+from blogdit.method.relations import relation_list
 
 STEPS = 1000  # where no budget is given
 ENTRIES = {"cpu": 1 << 18, "cuda": 1 << 26}  # values of all variables of all chains on the device at a time
@@ -38,12 +39,8 @@ class Gibbs(System):
     tau_start: float = 1.0
     tau_end: float = 0.1
     schedule: Schedule = field(default_factory=Schedule)
-    summary = "blocked Gibbs sampling with exact conditionals: blogdit without learning"
     batched = True
     counts = "steps"
-
-    def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result:
-        return self.solve_many([instance], budget, seed)[0]
 
     def solve_many(self, instances: Sequence[Instance], budget: Budget, seed: int = 0) -> list[Result]:
         clock, found = Clock(budget.seconds), list[Result]()
@@ -82,7 +79,7 @@ class Gibbs(System):
             best.keep(values, step)
         taken = torch.where(best.solved(), best.step, step).tolist()
         return [
-            Result(instance, finish(instance, best.answer(place)), taken[place], clock.spent, seed)
+            Result(instance, repaired(instance, best.answer(place)[: instance.size]), taken[place], clock.spent, seed)
             for place, instance in enumerate(instances)
         ]
 
@@ -119,29 +116,14 @@ def classes_of(instances: Sequence[Instance], batch: Batch) -> list[Conditionals
 
 
 def independent_classes(instance: Instance) -> IntArray:
-    """A class for each variable, greedily the first that no variable of a shared constraint or term has."""
-    scopes: list[IntArray] = []
-    for group in instance.constraints:
-        if isinstance(group, NotEqual | Conflict):
-            scopes += list(group.pairs)
-        elif isinstance(group, AllDifferent | Linear | Count):
-            scopes += [group.scope(index) for index in range(len(group))]
-        elif isinstance(group, Table):
-            scopes += list(group.scopes)
-    if (goal := instance.objective) is not None:
-        scopes += [*goal.differ, *goal.pairwise[:, :2]]
-    inside: list[list[int]] = [[] for _ in range(instance.size)]
-    for index, scope in enumerate(scopes):
-        for variable in scope.tolist():
-            inside[variable].append(index)
-    used: list[set[int]] = [set() for _ in scopes]
-    classes = np.zeros(instance.size, np.int64)
-    for variable in sorted(range(instance.size), key=lambda i: -len(inside[i])):
-        taken = set().union(*(used[index] for index in inside[variable]))
-        number = next(c for c in range(instance.size + 1) if c not in taken)
-        classes[variable] = number
-        for index in inside[variable]:
-            used[index].add(number)
+    """A class for each variable, greedily the first that no variable of a shared constraint or term has. Variables
+    with most neighbours choose first."""
+    source, target, _ = relation_list(instance)  # sorted by target
+    near = np.split(source, np.searchsorted(target, np.arange(1, instance.size)))
+    classes = np.full(instance.size, -1)
+    for variable in sorted(range(instance.size), key=lambda i: -len(near[i])):
+        taken = set(classes[near[variable]].tolist())
+        classes[variable] = next(number for number in itertools.count() if number not in taken)
     return classes
 
 
@@ -180,16 +162,6 @@ class Best:
     def answer(self, place: int) -> IntArray:
         found = self.valid if bool(torch.isfinite(self.objective[place])) else self.values
         return found[place].cpu().numpy()
-
-
-def finish(instance: Instance, values: IntArray) -> IntArray:
-    """What blogdit also does with its answers: sets are made independent and maximal, cuts locally optimal."""
-    values = values[: instance.size]
-    if instance.problem == "mis":
-        return independent_set(mis.graph_of(instance), values)
-    if instance.problem == "maxcut":
-        return one_exchange(maxcut.graph_of(instance), values)
-    return values
 
 
 SYSTEMS = (Gibbs(),)
