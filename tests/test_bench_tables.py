@@ -11,7 +11,7 @@ import pytest
 
 from bench_cases import BY_HAND, TINY, record
 from blogdit.bench import datasets, report, variants
-from blogdit.bench.measures import Records, steps_per_second, timed, with_raw
+from blogdit.bench.measures import Records, with_raw
 from blogdit.bench.records import COLUMNS
 from blogdit.bench.report import fill
 from blogdit.bench.statistics import Mean, mean, worth
@@ -165,14 +165,14 @@ def test_a_call_of_many_instances_is_one_measurement():
     records = [{**record("gaps", "first", "a", 20, seconds=4.0), "call_seconds": 4.0}]
     call = {"call_seconds": 3.0, "batch": 3}
     records += [{**record("gaps", "first", name, 20, seconds=1.0), **call} for name in "bcd"]
-    assert timed(Records(records), TINY.cases[0], "first") == Mean(1.75, 1.0, 4.0, 4)
-    alone = timed(Records(records[1:]), TINY.cases[0], "first")
+    assert Records(records).timed(TINY.cases[0], "first") == Mean(1.75, 1.0, 4.0, 4)
+    alone = Records(records[1:]).timed(TINY.cases[0], "first")
     assert alone == Mean(1.0, 1.0, 1.0, 3)
     # 10 steps each: 40 in 7 s; the calls by themselves 10 in 4 and 30 in 3.
-    assert steps_per_second(Records(records), TINY.cases[0], "first") == Mean(40 / 7, 2.5, 10.0, 4)
+    assert Records(records).steps_per_second(TINY.cases[0], "first") == Mean(40 / 7, 2.5, 10.0, 4)
     _, rates = table(replace(TINY, table="cost"), records).split("\n\n")
     assert rates.splitlines()[2] == "| first | 6 [2, 10] | - |"
-    assert steps_per_second(Records([{**r, "seconds": 0.0} for r in records]), TINY.cases[0], "first") is None
+    assert Records([{**r, "seconds": 0.0} for r in records]).steps_per_second(TINY.cases[0], "first") is None
     slow = [{**r, "seconds": 100 * r["seconds"]} for r in records]
     assert "| first | 0.0571 [0.025, 0.1] | - |" in table(replace(TINY, table="cost"), slow)
 

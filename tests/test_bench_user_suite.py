@@ -7,7 +7,7 @@ import pytest
 
 import blogdit
 from bench_cases import record
-from blogdit.bench.measures import Records, by_instance
+from blogdit.bench.measures import Records
 from blogdit.bench.records import RECORDS, TABLE, read_records
 from blogdit.bench.statistics import distance
 from blogdit.bench.suites import Case
@@ -50,8 +50,8 @@ def test_the_best_answer_of_all_rows_counts(sense, first, second):
     rows = [record("c", "first", "a", 10), record("c", "first", "b", -3), record("c", "first", "c", 1, valid=False)]
     rows += [record("c", "second", "a", 20), *(record("c", "second", name, 99, valid=False) for name in "bc")]
     case = Case("c", "", "distance", seconds=1, sense=sense)
-    assert list(by_instance(Records(rows), case, "first").values()) == first
-    assert list(by_instance(Records(rows), case, "second").values()) == second
+    assert list(Records(rows).by_instance(case, "first").values()) == first
+    assert list(Records(rows).by_instance(case, "second").values()) == second
 
 
 @pytest.mark.parametrize("sense", ["minimize", "maximize"])
