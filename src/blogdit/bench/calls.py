@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from blogdit.bench.options import Options, Run
-from blogdit.bench.suites import Case, Entrant
+from blogdit.bench.options import NothingToRun, Options
+from blogdit.bench.suites import Case, Entrant, Suite
 from blogdit.bench.systems import Budget, System
+from blogdit.bench.variants import Models
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.core.processes import Processes
@@ -64,6 +65,28 @@ class Work:
         """A system that counts steps is expected to take as long as those before it on the same case."""
         paces = {cell.case.name: cell.pace for cell in self.cells if cell.done and not cell.counts_seconds}
         return sum(cell.expected(None if cell.counts_seconds else paces.get(cell.case.name)) for cell in self.cells)
+
+
+Tell = Callable[[str, Work | None], None]  # a message, and how far the suite is
+
+
+@dataclass(frozen=True)
+class Run:
+    """The columns and rows of a suite that were asked for, and how to fill them."""
+
+    suite: Suite
+    cases: Sequence[Case]
+    entrants: Sequence[Entrant]
+    options: Options
+    models: Models
+    tell: Tell
+
+    def leave_out(self, reasons: Mapping[str, list[str]], everything: bool) -> None:
+        """Say which rows cannot run, by reason; if that is `everything`, there is nothing to run."""
+        for reason, rows in reasons.items():
+            self.tell(f"{self.suite.name}: {reason}; left out: {', '.join(rows)}", None)
+        if everything:
+            raise NothingToRun(f"none of these systems can run on {self.suite.name} here; nothing was done")
 
 
 class Order(NamedTuple):

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from blogdit.bench.suites import Case, Entrant, Suite
+from blogdit.bench.suites import Case
 from blogdit.core.errors import InputError
-
-if TYPE_CHECKING:
-    from blogdit.bench.calls import Work
-    from blogdit.bench.variants import Models
 
 
 @dataclass(frozen=True)
@@ -45,25 +39,3 @@ class NothingToRun(InputError):
 
 class Unanswered(InputError):
     """Some calls failed. The rest of the suite was run."""
-
-
-Tell = Callable[[str, "Work | None"], None]  # a message, and how far the suite is
-
-
-@dataclass(frozen=True)
-class Run:
-    """The columns and rows of a suite that were asked for, and how to fill them."""
-
-    suite: Suite
-    cases: Sequence[Case]
-    entrants: Sequence[Entrant]
-    options: Options
-    models: Models
-    tell: Tell
-
-    def leave_out(self, reasons: Mapping[str, list[str]], everything: bool) -> None:
-        """Say which rows cannot run, by reason; if that is `everything`, there is nothing to run."""
-        for reason, rows in reasons.items():
-            self.tell(f"{self.suite.name}: {reason}; left out: {', '.join(rows)}", None)
-        if everything:
-            raise NothingToRun(f"none of these systems can run on {self.suite.name} here; nothing was done")

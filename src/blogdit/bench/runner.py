@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from blogdit.bench import datasets
-from blogdit.bench.calls import Call, Cell, Work, allowance, carry_out
-from blogdit.bench.options import NothingToRun, Options, Run, Tell, Unanswered
+from blogdit.bench.calls import Call, Cell, Run, Tell, Work, allowance, carry_out
+from blogdit.bench.options import NothingToRun, Options, Unanswered
 from blogdit.bench.records import TABLE, Record, RecordFile, device_name
 from blogdit.bench.suites import SUITES, Case, Entrant, Suite
 from blogdit.bench.user_suite import for_problem

@@ -16,7 +16,8 @@ import numpy.typing as npt
 import torch
 
 from blogdit.bench import datasets
-from blogdit.bench.options import Options, Run
+from blogdit.bench.calls import Run
+from blogdit.bench.options import Options
 from blogdit.bench.records import Record, RecordFile, device_name
 from blogdit.bench.suites import Case, Entrant
 from blogdit.bench.systems import Budget, system

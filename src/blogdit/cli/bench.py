@@ -75,18 +75,10 @@ def bench(
     if data is not None and not data.is_dir():
         raise InputError("no such folder", data)
     options = Options(
-        data=data,
-        systems=_names(systems),
-        cases=_names(cases),
-        limit=limit,
-        seconds=seconds,
-        steps=steps,
-        device=device,
-        workers=workers or max(cores() // jobs, LEAST_WORKERS),
-        jobs=jobs,
-        seed=seed,
+        data=data, systems=_names(systems), cases=_names(cases), limit=limit, seconds=seconds, steps=steps,
+        device=device, workers=workers or max(cores() // jobs, LEAST_WORKERS), jobs=jobs, seed=seed,
         quick=suite == "quick",
-    )
+    )  # fmt: skip
     models, tell = named_models(model), Told()
     chosen = _suites(suite, out, problem, colors)
     try:
