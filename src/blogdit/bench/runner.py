@@ -20,7 +20,7 @@ from blogdit.core.processes import Processes
 from blogdit.core.result import Result
 from blogdit.network.runtime import commit, resolve_device
 
-FREE = ("data", "systems", "cases", "limit", "jobs")  # options that a run may go on with others of
+FREE = ("data", "systems", "cases", "limit", "jobs")  # options that may change when a run goes on
 
 
 def run_suite(suite: Suite, out: Path, options: Options, models: Models, tell: Tell) -> list[Record]:

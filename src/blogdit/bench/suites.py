@@ -53,7 +53,7 @@ class Suite:
     notes: str = ""
     published_notes: str = ""  # on published numbers
     published: bool = True  # show published numbers beside ours
-    refuses: tuple[Literal["seconds", "steps"], ...] = ()  # options, as its budgets are part of what it shows
+    refuses: tuple[Literal["seconds", "steps"], ...] = ()  # options that would change what it is about
     checksum: str = ""  # of instances that are the user's
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -30,6 +30,7 @@ from blogdit.solver.sampler import Stepped
 from blogdit.solver.slots import Shape, Slot, Slots, shape_of
 from blogdit.solver.solver import Solver
 
+T = TypeVar("T")
 VARIANT_WEIGHTS = WEIGHTS / "variants"
 Models = Mapping[tuple[str, str], Path]  # (system, problem) -> file
 
@@ -66,7 +67,7 @@ VARIANTS = {
 YOURS = Variant("a model of yours, as it recommends itself")
 
 
-def known() -> list[str]:
+def all_names() -> list[str]:
     return [*VARIANTS, *systems()]
 
 
@@ -77,7 +78,7 @@ def make(name: str, models: Models, options: Mapping[str, Any] | None = None) ->
     try:
         return system(name)
     except ValueError:
-        raise InputError(f"unknown system {name!r}; expected some of {', '.join(known())}") from None
+        raise InputError(f"unknown system {name!r}; expected some of {', '.join(all_names())}") from None
 
 
 def named_models(pairs: Iterable[str]) -> dict[tuple[str, str], Path]:
@@ -86,9 +87,8 @@ def named_models(pairs: Iterable[str]) -> dict[tuple[str, str], Path]:
     for pair in pairs:
         name, equals, path = pair.partition("=")
         if not equals or not name or name in systems():
-            raise InputError(
-                f"expected --model NAME=PATH with NAME one of {', '.join(VARIANTS)}, or a new one, got {pair!r}"
-            )
+            known = f"one of {', '.join(VARIANTS)}, or a new one"
+            raise InputError(f"expected --model NAME=PATH with NAME {known}, got {pair!r}")
         found[name, load(path).problem] = bundled_models().get(path, Path(path))
     return found
 
@@ -166,68 +166,65 @@ class Blogdit(System):
         model = _model(self.weights[instance.problem])
         if self.rates is not None:
             model = replace(model, chain=replace(model.chain, schedule=self.rates))
-        chosen = {
-            "steps": budget.steps,
-            "time_limit": budget.seconds,
-            "total_time": budget.seconds,
-            "chains": budget.chains,
-            "seed": seed,
-            "finish": self.finish,
-            **(self.variant.options or {}),
-            **options,
-        }
-        return solver_for(instance, model, budget.device, **chosen)
+        limits = {"steps": budget.steps, "time_limit": budget.seconds, "total_time": budget.seconds}
+        chosen = {"chains": budget.chains, "seed": seed, "finish": self.finish, **(self.variant.options or {})}
+        return solver_for(instance, model, budget.device, **{**limits, **chosen, **options})
 
     def warm_up(self, instances: Sequence[Instance], budget: Budget) -> None:
         """The weights; on a GPU two steps for each shape, which compile its kernels, then the finisher."""
         _model(self.weights[instances[0].problem])
         if budget.device == "cpu":
             return
-        for places, share in _groups(instances, replace(budget, seconds=None, steps=2)):
-            some = [instances[place] for place in places[:64]]
-            if (shape := shape_of(some[0])) not in self.warm:
-                solver = self.solver(some[0], share, 0, finish="none")
-                list(solver.results(some))
-                if self.searches and (local := choose("auto", some[0], solver.finishing.finishers)[-1]).name != "exact":
-                    list(self.solver(some[0], share, 0, finish=local.name).results(some[:1]))
+
+        def work(together: list[Instance], share: Budget) -> list[Instance]:
+            if (shape := shape_of(together[0])) not in self.warm:
+                solver = self.solver(together[0], share, 0, finish="none")
+                list(solver.results(together[:64]))
+                local = choose("auto", together[0], solver.finishing.finishers)[-1].name
+                if self.searches and local != "exact":
+                    list(self.solver(together[0], share, 0, finish=local).results(together[:1]))
                 self.warm.add(shape)
+            return together
+
+        _by_shape(instances, replace(budget, seconds=None, steps=2), work)
 
     def solve_many(self, instances: Sequence[Instance], budget: Budget, seed: int = 0) -> list[Result]:
-        found: dict[int, Result] = {}
-        for places, share in _groups(instances, budget):
-            together = [instances[place] for place in places]
-            # With a time for all of them everybody has to begin at once; else they come and go.
+        def work(together: list[Instance], share: Budget) -> list[Result]:
+            # If all share their seconds, all have to begin at once; else they come and go.
             size = None if share.seconds is None else len(together)
             solver = self.solver(together[0], share, seed, batch_size=size)
             if self.variant.last_step:
-                found |= dict(zip(places, last_states(solver, together), strict=True))
-            else:
-                found |= {places[index]: result for index, result in solver.results(together)}
-        return [
-            found[place] if place in found else Result(one, one.given_values, seed=seed)
-            for place, one in enumerate(instances)
-        ]
+                return last_states(solver, together)
+            found = dict(solver.results(together))
+            return [found.get(place) or Result(one, one.given_values, seed=seed) for place, one in enumerate(together)]
+
+        return _by_shape(instances, budget, work)
 
     def solve_runs(
         self, instances: Sequence[Instance], budget: Budget, seed: int = 0, runs: int = 1
     ) -> list[list[Result]]:
         """One chain for each run, all at the same time; the best state of each chain, without a finisher."""
-        found: dict[int, list[Result]] = {}
-        for places, share in _groups(instances, replace(budget, chains=runs)):
-            together = [instances[place] for place in places]
+
+        def work(together: list[Instance], share: Budget) -> list[list[Result]]:
             solver = self.solver(together[0], share, seed, batch_size=len(together), finish="none")
-            found |= dict(zip(places, best_of_chains(solver, together), strict=True))
-        return [found[place] for place in range(len(instances))]
+            return best_of_chains(solver, together)
+
+        return _by_shape(instances, replace(budget, chains=runs), work)
 
 
-def _groups(instances: Sequence[Instance], budget: Budget) -> Iterable[tuple[list[int], Budget]]:
-    """Places of instances that fit one batch (the solver takes shapes one after the other), with their seconds."""
+def _by_shape(
+    instances: Sequence[Instance], budget: Budget, work: Callable[[list[Instance], Budget], Sequence[T]]
+) -> list[T]:
+    """`work` on the instances of each shape, which fit one batch, with their part of the seconds."""
     shapes: dict[Shape, list[int]] = {}
     for place, instance in enumerate(instances):
         shapes.setdefault(shape_of(instance), []).append(place)
+    found: dict[int, T] = {}
     for places in shapes.values():
-        part = None if budget.seconds is None else budget.seconds * len(places) / len(instances)
-        yield places, replace(budget, seconds=part)
+        seconds = None if budget.seconds is None else budget.seconds * len(places) / len(instances)
+        done = work([instances[place] for place in places], replace(budget, seconds=seconds))
+        found |= zip(places, done, strict=True)
+    return [found[place] for place in range(len(instances))]
 
 
 class LowestStates:
