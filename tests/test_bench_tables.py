@@ -217,6 +217,13 @@ def test_without_an_objective_the_row_before_the_search_counts_what_was_valid_th
     ]
 
 
+def test_what_a_finisher_found_is_not_counted_for_a_sampler_without_a_step():
+    """Such a record has nothing of the sampler, neither an objective nor violations."""
+    solved = {**record("shares", "first", "a", None), "searches": True, "raw_violated": None}
+    for found_by, verdict in (("exact", "invalid"), ("sampler", "valid"), (None, "valid")):
+        assert with_raw([{**solved, "found_by": found_by}])[1]["verdict"] == verdict
+
+
 def test_budgets_are_those_of_the_records():
     """Seconds of a call are those of its instances together, but for a stretch that all graphs of a size share."""
     together = {"budget_seconds": 60.0, "budget_steps": None, "batch": 200}

@@ -117,7 +117,8 @@ def with_raw(records: Sequence[Record]) -> Records:
 
 def _before_search(record: Record) -> Record:
     """The verdict and the objective that an answer had then."""
-    if record["objective"] is None:  # nothing to optimise: what was valid at once was not searched
-        return {"verdict": "invalid" if record.get("raw_violated") else record["verdict"]}
+    if record["objective"] is None:  # nothing to optimise: no search follows a valid answer of the sampler
+        by_search = record.get("raw_violated") or record.get("found_by") not in (None, "sampler")
+        return {"verdict": "invalid" if by_search else record["verdict"]}
     found = record["raw_objective"]
     return {"objective": found, "verdict": record["verdict"] if found is not None else "invalid"}

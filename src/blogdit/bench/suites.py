@@ -153,7 +153,8 @@ SUITES = {
                 *("blogdit-brief", "blogdit-no-entropy", "dit", "gibbs"),
             ),
             notes="The cards choose blocks at random for Sudoku and MaxCut, critical ones for colouring and MIS: there "
-            "one of the four rows repeats the first. No-entropy and dit were trained as briefly as blogdit-brief.",
+            "one of the four rows repeats the first. No-entropy and dit were trained as briefly as blogdit-brief. "
+            "Every step of dit sees only the givens, so its chain has no memory.",
         ),
         Suite(
             "block-rates",
