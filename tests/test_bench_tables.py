@@ -11,10 +11,9 @@ import pytest
 
 from bench_cases import BY_HAND, TINY, record
 from blogdit.bench import datasets, report, variants
-from blogdit.bench.measures import Records, with_raw
+from blogdit.bench.measures import Mean, Records, mean, with_raw, worth
 from blogdit.bench.records import COLUMNS
 from blogdit.bench.report import fill
-from blogdit.bench.statistics import Mean, mean, worth
 from blogdit.bench.suites import SUITES
 from blogdit.bench.tables import budgets, footer, published, table, write_report
 

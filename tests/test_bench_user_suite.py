@@ -7,9 +7,8 @@ import pytest
 
 import blogdit
 from bench_cases import record
-from blogdit.bench.measures import Records
+from blogdit.bench.measures import Records, distance
 from blogdit.bench.records import RECORDS, TABLE, read_records
-from blogdit.bench.statistics import distance
 from blogdit.bench.suites import Case
 from blogdit.bench.user_suite import for_problem, suite_of
 from blogdit.bench.variants import make, named_models

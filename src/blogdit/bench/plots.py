@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from blogdit.bench.measures import Records, before, names_of, with_raw
+from blogdit.bench.measures import Records, before, mean, names_of, with_raw, worth
 from blogdit.bench.records import Record
-from blogdit.bench.statistics import mean, worth
 from blogdit.bench.suites import Suite
 from blogdit.core.errors import InputError
 

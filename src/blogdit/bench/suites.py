@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from blogdit.bench.statistics import Metric
-
 if TYPE_CHECKING:
     from blogdit.bench.datasets import Split
+
+Metric = Literal["solved", "objective", "gap", "distance"]
 
 
 @dataclass(frozen=True)

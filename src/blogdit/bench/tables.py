@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from blogdit.bench import datasets
-from blogdit.bench.measures import BEFORE, Records, before, names_of, with_raw
+from blogdit.bench.measures import BEFORE, COVERED, Mean, Records, before, mean, names_of, with_raw, worth
 from blogdit.bench.records import FIGURE, TABLE, Record
-from blogdit.bench.statistics import COVERED, Mean, mean, worth
 from blogdit.bench.suites import Case, Suite
 from blogdit.bench.systems import systems
 
