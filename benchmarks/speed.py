@@ -37,8 +37,8 @@ from blogdit.problems.graphs import random_graph
 from blogdit.problems.maxcut import build as cut
 from blogdit.problems.sudoku import build as puzzle
 from blogdit.solver.options import SolveOptions
-from blogdit.solver.sampler import Stepper
-from blogdit.solver.slots import Job, Shape, shape_of
+from blogdit.solver.sampler import Sampler
+from blogdit.solver.slots import Shape, Slot, shape_of
 from blogdit.solver.solver import Solver
 from blogdit.training.data import Data
 from blogdit.training.recipe import recipe
@@ -131,10 +131,16 @@ def model_of(problem: str) -> Model:
 def steps_per_second(model: Model, instances: Sequence[Instance], device: str, **options: int | str) -> float:
     """Steps of all instances together."""
     solver = Solver(model, SolveOptions(**options), device)  # type: ignore[arg-type]
-    crew = solver._enter([Job(place, one) for place, one in enumerate(instances)])
-    stepper = solver._stepper(crew)
-    stepper.advance(3)
-    return rate(stepper.advance, device) * len(instances)
+    sampler = sampler_of(solver, instances)
+    return rate(sampler.advance, device) * len(instances)
+
+
+def sampler_of(solver: Solver, instances: Sequence[Instance]) -> Sampler:
+    """All instances on the device, after three steps."""
+    slots = solver._enter([Slot(place, one) for place, one in enumerate(instances)])
+    sampler = solver._sampler_of(slots, follows_budget=False)
+    sampler.advance(3)
+    return sampler
 
 
 def degree(instances: Sequence[Instance]) -> float:
@@ -220,16 +226,14 @@ def parts(device: str) -> None:
         solver = Solver(model, SolveOptions(**options), device)
         first, *others = generate(problem, many, seed=0, **settings)
         alike = [first, *(one for one in others if shape_of(one) == shape_of(first))]
-        crew = solver._enter([Job(place, one) for place, one in enumerate(alike)])
-        stepper = solver._stepper(crew)
-        stepper.advance(3)
-        step = 1 / rate(stepper.advance, device, 1.0)
-        block = torch.ones(crew.logits.shape[:2], dtype=torch.bool, device=device)
+        sampler = sampler_of(solver, alike)
+        step = 1 / rate(sampler.advance, device, 1.0)
+        block = torch.ones(sampler.slots.logits.shape[:2], dtype=torch.bool, device=device)
 
-        def network(count: int, stepper: Stepper = stepper, block: torch.Tensor = block) -> None:
+        def network(count: int, sampler: Sampler = sampler, block: torch.Tensor = block) -> None:
             with torch.no_grad():
                 for _ in range(count):
-                    stepper.denoise(stepper.crew.logits, block)
+                    sampler.denoise(sampler.slots.logits, block)
 
         network(2)
         inside = 1 / rate(network, device, 1.0)

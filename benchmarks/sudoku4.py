@@ -1,7 +1,7 @@
 """4x4 Sudoku from nothing in three minutes on a CPU. Run: python benchmarks/sudoku4.py [--minutes M] [--seed S]
 
 Trains with `blogdit train sudoku --set box=2 --minutes 3`, then solves fresh puzzles (4 to 6 givens, one solution,
-none of them in the training pool) with at most 200 steps and no polish. Every answer is checked exactly.
+none of them in the training pool) with at most 200 steps and no finisher. Every answer is checked exactly.
 Target: at least 99 % solved.
 """
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from bench_cases import LIVE, TINY, Counting, silent
-from blogdit.bench import calls, datasets, own, runner
+from blogdit.bench import calls, datasets, runner, variants
 from blogdit.bench.options import NothingToRun, Options, Unanswered
 from blogdit.bench.records import COLUMNS, read_records
 from blogdit.bench.runner import run_suite
@@ -260,7 +260,7 @@ def test_weights_are_told_apart_by_content_and_must_fit(tmp_path):
     first, second = tmp_path / "a" / "best.safetensors", tmp_path / "b" / "best.safetensors"
     for path, name in ((first, "mis"), (second, "mis-brief")):
         path.parent.mkdir()
-        folder = own.VARIANT_WEIGHTS if "-" in name else own.WEIGHTS
+        folder = variants.VARIANT_WEIGHTS if "-" in name else variants.WEIGHTS
         path.write_bytes((folder / f"{name}.safetensors").read_bytes())
     suite, options = SUITES["mis"], Options(limit=1, systems=("mine",), steps=1, quick=True)
     records = run_suite(suite, tmp_path / "out", options, {("mine", "mis"): first}, silent)
@@ -268,7 +268,7 @@ def test_weights_are_told_apart_by_content_and_must_fit(tmp_path):
     assert records[0]["weights"].startswith("best.safetensors ")
     with pytest.raises(InputError, match="holds records with another models"):
         run_suite(suite, tmp_path / "out", options, {("mine", "mis"): second}, silent)
-    wrong = {("blogdit", "sudoku"): own.WEIGHTS / "sudoku.safetensors"}
+    wrong = {("blogdit", "sudoku"): variants.WEIGHTS / "sudoku.safetensors"}
     with pytest.raises(InputError, match="is a model for sudoku; expected one for mis"):
         run_suite(suite, tmp_path / "other", Options(limit=1, systems=("greedy",)), wrong, silent)
     assert not (tmp_path / "other").exists()

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bench_cases import BY_HAND, TINY, record
-from blogdit.bench import datasets, own, report
-from blogdit.bench.measures import Records, steps_per_second, timed, with_raw
+from blogdit.bench import datasets, report, variants
+from blogdit.bench.measures import Mean, Records, mean, with_raw, worth
 from blogdit.bench.records import COLUMNS
 from blogdit.bench.report import fill
-from blogdit.bench.statistics import Mean, mean, worth
 from blogdit.bench.suites import SUITES
 from blogdit.bench.tables import budgets, footer, published, table, write_report
+
+DOCS = Path(__file__).parent.parent / "docs"
 
 # -- numbers ------------------------------------------------------------------------------------------------------
 
@@ -164,14 +164,14 @@ def test_a_call_of_many_instances_is_one_measurement():
     records = [{**record("gaps", "first", "a", 20, seconds=4.0), "call_seconds": 4.0}]
     call = {"call_seconds": 3.0, "batch": 3}
     records += [{**record("gaps", "first", name, 20, seconds=1.0), **call} for name in "bcd"]
-    assert timed(Records(records), TINY.cases[0], "first") == Mean(1.75, 1.0, 4.0, 4)
-    alone = timed(Records(records[1:]), TINY.cases[0], "first")
+    assert Records(records).timed(TINY.cases[0], "first") == Mean(1.75, 1.0, 4.0, 4)
+    alone = Records(records[1:]).timed(TINY.cases[0], "first")
     assert alone == Mean(1.0, 1.0, 1.0, 3)
     # 10 steps each: 40 in 7 s; the calls by themselves 10 in 4 and 30 in 3.
-    assert steps_per_second(Records(records), TINY.cases[0], "first") == Mean(40 / 7, 2.5, 10.0, 4)
+    assert Records(records).steps_per_second(TINY.cases[0], "first") == Mean(40 / 7, 2.5, 10.0, 4)
     _, rates = table(replace(TINY, table="cost"), records).split("\n\n")
     assert rates.splitlines()[2] == "| first | 6 [2, 10] | - |"
-    assert steps_per_second(Records([{**r, "seconds": 0.0} for r in records]), TINY.cases[0], "first") is None
+    assert Records([{**r, "seconds": 0.0} for r in records]).steps_per_second(TINY.cases[0], "first") is None
     slow = [{**r, "seconds": 100 * r["seconds"]} for r in records]
     assert "| first | 0.0571 [0.025, 0.1] | - |" in table(replace(TINY, table="cost"), slow)
 
@@ -216,6 +216,13 @@ def test_without_an_objective_the_row_before_the_search_counts_what_was_valid_th
     ]
 
 
+def test_what_a_finisher_found_is_not_counted_for_a_sampler_without_a_step():
+    """Such a record has nothing of the sampler, neither an objective nor violations."""
+    solved = {**record("shares", "first", "a", None), "searches": True, "raw_violated": None}
+    for found_by, verdict in (("exact", "invalid"), ("sampler", "valid"), (None, "valid")):
+        assert with_raw([{**solved, "found_by": found_by}])[1]["verdict"] == verdict
+
+
 def test_budgets_are_those_of_the_records():
     """Seconds of a call are those of its instances together, but for a stretch that all graphs of a size share."""
     together = {"budget_seconds": 60.0, "budget_steps": None, "batch": 200}
@@ -250,6 +257,27 @@ def test_report_fills_a_document(tmp_path, monkeypatch):
     assert (document.parent / "figures" / "tiny.png").exists()
     fill(tmp_path, document)
     assert document.read_text() == text
+
+
+def test_a_part_may_keep_the_figure_alone(tmp_path, monkeypatch):
+    monkeypatch.setitem(SUITES, "tiny", TINY)
+    (tmp_path / "tiny").mkdir()
+    (tmp_path / "tiny" / "all.jsonl").write_text("".join(json.dumps(one) + "\n" for one in BY_HAND))
+    document = tmp_path / "results.md"
+    text = "before\n<!-- begin tiny figure -->\n![tiny](figures/tiny.png)\n<!-- end tiny -->\nafter\n"
+    for old in (text, text.replace("![tiny](figures/tiny.png)\n", ""), text.replace("![", "| a table |\n\n![")):
+        document.write_text(old)
+        assert fill(tmp_path, document) == ["tiny"]
+        assert document.read_text() == text
+    assert (tmp_path / "figures" / "tiny.png").exists()
+
+
+def test_the_page_of_results_has_a_part_for_every_suite():
+    """Suites with the largest tables show their figure alone."""
+    parts = report.PART.findall((DOCS / "results.md").read_text())
+    assert [name for _, name, _, _ in parts] == list(SUITES)
+    figures_alone = {name for _, name, figure_only, _ in parts if figure_only}
+    assert figures_alone == {"ablations", "block-rates", "cost", "per-instance"}
 
 
 def test_runs_under_other_conditions_have_a_table_of_their_own(tmp_path, monkeypatch):
@@ -299,15 +327,7 @@ def test_notes_on_published_numbers_go_with_them():
     assert footer(replace(suite, published=False), BY_HAND).endswith("- one thing\n")
 
 
-DOCS = Path(__file__).parent.parent / "docs"
-
-
-def test_the_page_of_results_has_a_place_for_every_suite():
-    text = (DOCS / "results.md").read_text()
-    assert re.findall(r"<!-- begin ([\w-]+) -->\n.*?<!-- end \1 -->", text, re.DOTALL) == list(SUITES)
-
-
 def test_the_page_of_benchmarks_names_every_suite_system_and_column():
     text = (DOCS / "benchmarks.md").read_text()
-    for name in (*SUITES, *own.known(), *COLUMNS):
+    for name in (*SUITES, *variants.all_names(), *COLUMNS):
         assert f"`{name}`" in text

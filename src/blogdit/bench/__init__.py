@@ -1,5 +1,12 @@
 """Every table and figure of the paper from one command, against live baselines.
 
-`suites` says what is compared, `runner` compares it and writes records, `tables` and `plots` show the
-records.
+| file | what it does |
+|---|---|
+| `suites`, `user_suite` | what is compared: cases (columns) and systems (rows); a suite of the user's own instances |
+| `datasets` | the sets of instances, published or generated |
+| `variants`, `systems/` | blogdit and its variants; one file per baseline |
+| `runner`, `calls` | runs what is missing, call by call, and keeps records |
+| `records`, `measures` | the records; means and times from them |
+| `tables`, `plots`, `report` | a table, a figure, a page of them |
+| `trajectory` | the paths through the assignments of one Sudoku |
 """

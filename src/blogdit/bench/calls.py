@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from blogdit.bench.options import Options, Run
-from blogdit.bench.suites import Case, Entrant
+from blogdit.bench.options import NothingToRun, Options
+from blogdit.bench.suites import Case, Entrant, Suite
 from blogdit.bench.systems import Budget, System
+from blogdit.bench.variants import Models
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.core.processes import Processes
@@ -49,6 +50,43 @@ class Cell:
         pace = self.pace if self.done else pace
         left = self.allowed if pace is None else pace * (len(self.waiting) - self.done)
         return left / self.jobs
+
+
+@dataclass
+class Work:
+    """All cells of a suite; numbers of instances."""
+
+    cells: list[Cell]
+    total: int
+    done: int = 0
+    failed: list[str] = field(default_factory=list)  # names of entrants, one for each instance
+
+    def time_left(self) -> float:
+        """A system that counts steps is expected to take as long as those before it on the same case."""
+        paces = {cell.case.name: cell.pace for cell in self.cells if cell.done and not cell.counts_seconds}
+        return sum(cell.expected(None if cell.counts_seconds else paces.get(cell.case.name)) for cell in self.cells)
+
+
+Tell = Callable[[str, Work | None], None]  # a message, and how far the suite is
+
+
+@dataclass(frozen=True)
+class Run:
+    """The columns and rows of a suite that were asked for, and how to fill them."""
+
+    suite: Suite
+    cases: Sequence[Case]
+    entrants: Sequence[Entrant]
+    options: Options
+    models: Models
+    tell: Tell
+
+    def leave_out(self, reasons: Mapping[str, list[str]], everything: bool) -> None:
+        """Say which rows cannot run, by reason; if that is `everything`, there is nothing to run."""
+        for reason, rows in reasons.items():
+            self.tell(f"{self.suite.name}: {reason}; left out: {', '.join(rows)}", None)
+        if everything:
+            raise NothingToRun(f"none of these systems can run on {self.suite.name} here; nothing was done")
 
 
 class Order(NamedTuple):
@@ -102,11 +140,12 @@ def carry_out(cell: Cell, run: Run, processes: Processes) -> Iterator[Call]:
 def batches(cell: Cell, options: Options) -> list[list[Instance]]:
     """Which instances share a call: as many as may; in a stretch, those of one size."""
     waiting, on_cpu = cell.waiting, options.device == "cpu"
-    if not cell.system.batched:
+    stretch = cell.case.stretch and cell.case.steps is None
+    if not cell.system.batched or (stretch and on_cpu):
         return _parts(waiting, 1)
-    if cell.case.stretch and cell.case.steps is None:
+    if stretch:
         sizes = dict.fromkeys(instance.size for instance in waiting)
-        return _parts(waiting, 1) if on_cpu else [[one for one in waiting if one.size == size] for size in sizes]
+        return [[one for one in waiting if one.size == size] for size in sizes]
     ordered = sorted(waiting, key=lambda instance: instance.size)  # those of one shape make a batch
     most = TOGETHER["cpu" if on_cpu else "cuda"]
     if cell.counts_seconds:
@@ -131,7 +170,7 @@ def budget(cell: Cell, together: Sequence[Instance], options: Options) -> Budget
 
 
 def allowance(cell: Cell, options: Options) -> float:
-    """Seconds that all calls of a cell may take; of those that count steps as many as others have: nobody knows."""
+    """Seconds that all calls of a cell may take. A call that counts steps counts with the seconds of the case."""
     times = [(len(together), budget(cell, together, options).seconds) for together in batches(cell, options)]
     return sum(count * cell.case.seconds if seconds is None else seconds for count, seconds in times)
 

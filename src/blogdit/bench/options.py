@@ -1,22 +1,17 @@
-"""How a suite is run, how that may fail, and whom it tells how far it is."""
+"""How a suite is run, and how that may fail."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
 
-from blogdit.bench.suites import Case, Entrant, Suite
+from blogdit.bench.suites import Case
 from blogdit.core.errors import InputError
-
-if TYPE_CHECKING:
-    from blogdit.bench.own import Models
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to run a suite. What is None comes from the suite's protocol."""
+    """How to run a suite. What is None comes from the suite."""
 
     data: Path | None = None
     systems: tuple[str, ...] | None = None
@@ -31,7 +26,7 @@ class Options:
     quick: bool = False
 
     def case(self, case: Case) -> Case:
-        """The case with what was asked for; seconds alone turn a protocol of steps into one of time."""
+        """The case with what was asked for; seconds alone turn a budget of steps into one of time."""
         if self.seconds is not None or self.steps is not None:
             case = replace(case, seconds=self.seconds or case.seconds, steps=self.steps)
         counts = [n for n in (case.count, self.limit) if n is not None]
@@ -39,39 +34,8 @@ class Options:
 
 
 class NothingToRun(InputError):
-    """What was asked for leaves nothing of a suite; of several suites the others may have something."""
+    """A suite has none of the systems or cases that were asked for. Other suites may have them."""
 
 
 class Unanswered(InputError):
-    """Some calls failed; the rest of the suite, and other suites, are not concerned."""
-
-
-class Progress(Protocol):
-    """Instances, and seconds that are left."""
-
-    total: int
-    done: int
-
-    def time_left(self) -> float: ...
-
-
-Tell = Callable[[str, Progress | None], None]  # a message, and how far the suite is
-
-
-@dataclass(frozen=True)
-class Run:
-    """The columns and rows of a suite that were asked for, and how to fill them."""
-
-    suite: Suite
-    cases: Sequence[Case]
-    entrants: Sequence[Entrant]
-    options: Options
-    models: Models
-    tell: Tell
-
-    def leave_out(self, reasons: Mapping[str, list[str]], everything: bool) -> None:
-        """Say which rows cannot run, by reason; if that is `everything`, there is nothing to run."""
-        for reason, rows in reasons.items():
-            self.tell(f"{self.suite.name}: {reason}; left out: {', '.join(rows)}", None)
-        if everything:
-            raise NothingToRun(f"none of these systems can run on {self.suite.name} here; nothing was done")
+    """Some calls failed. The rest of the suite was run."""

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from blogdit.bench.measures import Records, before, counted, measured, names_of, steps_per_second, timed, with_raw
+from blogdit.bench.measures import Records, before, mean, names_of, with_raw, worth
 from blogdit.bench.records import Record
-from blogdit.bench.statistics import mean, worth
 from blogdit.bench.suites import Suite
 from blogdit.core.errors import InputError
 
@@ -49,13 +48,13 @@ def _points(figure: Any, suite: Suite, records: Records) -> None:
     for axis in axes[len(suite.cases) :]:
         axis.remove()
     for axis, case in zip(axes, suite.cases, strict=False):
-        most = max((counted(records, case, label) for label in systems), default=0)
+        most = max((records.counted(case, label) for label in systems), default=0)
         for row, label in enumerate(systems):
-            m, count = measured(records, case, label), counted(records, case, label)
+            m, count = records.measured(case, label), records.counted(case, label)
             if m is not None and count < most:
                 axis.annotate(f"({count})", (m.value, row - 0.3), fontsize=6, ha="center", va="center")
             for name, shift, fill in ((label, -0.12, f"C{row % 10}"), (before(label), 0.18, "white")):
-                m = measured(records, case, name)
+                m = records.measured(case, name)
                 if m is not None:
                     whiskers, style = _whiskers(m.value, m.low, m.high), {"fmt": "o", "ms": 4.5, "capsize": 2}
                     axis.errorbar(m.value, row + shift, xerr=whiskers, color=f"C{row % 10}", mfc=fill, **style)
@@ -76,7 +75,7 @@ def _lines(figure: Any, suite: Suite, records: Records) -> None:
     """The metric against the steps, which are the names of the cases."""
     axis = figure.subplots()
     for label in names_of(records, suite.entrants):
-        found = [(case, m) for case in suite.cases if (m := measured(records, case, label)) is not None]
+        found = [(case, m) for case in suite.cases if (m := records.measured(case, label)) is not None]
         steps = [case.steps or 0 for case, _ in found]
         axis.plot(steps, [m.value for _, m in found], marker="o", label=label)
         axis.fill_between(steps, [m.low for _, m in found], [m.high for _, m in found], alpha=0.2)
@@ -97,8 +96,8 @@ def _cost(figure: Any, suite: Suite, records: Records) -> None:
         style = {"width": width, "color": f"C{row % 10}", "label": label}
         for column, case in enumerate(suite.cases):
             place = column + (row - (len(systems) - 1) / 2) * width
-            for axis, measure in ((above, timed), (below, steps_per_second)):
-                if (m := measure(records, case, label)) is not None:
+            for axis, measure in ((above, records.timed), (below, records.steps_per_second)):
+                if (m := measure(case, label)) is not None:
                     axis.bar(place, m.value, yerr=_whiskers(m.value, m.low, m.high), **style)
     for axis, title in ((above, "seconds per instance"), (below, "steps per second")):
         axis.set_yscale("log")

@@ -9,10 +9,12 @@ import csv
 import gzip
 import json
 import os
+import re
 import sys
 import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import cache
 from io import FileIO
 from pathlib import Path
 from typing import Any
@@ -82,25 +84,18 @@ class RecordFile:
         asked = json.loads(json.dumps(self.settings))
         changed = [f"{key} ({before.get(key)}, not {asked[key]})" for key in asked if before.get(key) != asked[key]]
         if changed:
-            raise InputError(
-                f"holds records with another {', '.join(sorted(changed))}; expected the same, or another --out",
-                self.folder,
-            )
+            found = f"holds records with another {', '.join(sorted(changed))}"
+            raise InputError(f"{found}; expected the same, or another --out", self.folder)
 
     def _check(self) -> None:
-        seen = set()
+        seen, suite = set(), self.settings["suite"]
         for line, record in enumerate(self.records, 1):
-            if record["suite"] != self.settings["suite"]:
-                raise InputError(
-                    f"a record of {record['suite']}; expected {self.settings['suite']}, or another --out",
-                    self.path,
-                    line,
-                )
+            if record["suite"] != suite:
+                raise InputError(f"a record of {record['suite']}; expected {suite}, or another --out", self.path, line)
             place = (record["case"], record["system"], record["instance"], record.get("run"))
             if place in seen and "run" in record:  # points of a path have none
-                raise InputError(
-                    f"a second record of {record['system']} on {record['instance']}; expected one", self.path, line
-                )
+                found = f"a second record of {record['system']} on {record['instance']}"
+                raise InputError(f"{found}; expected one", self.path, line)
             seen.add(place)
 
     def _end_last_line(self) -> None:
@@ -189,6 +184,7 @@ def read_records(path: Path) -> list[Record]:
     return records
 
 
+@cache
 def device_name(device: str) -> str:
     if device.startswith("cuda"):
         import torch
@@ -196,12 +192,6 @@ def device_name(device: str) -> str:
         return str(torch.cuda.get_device_name())
     import platform
 
-    models = [line.split(":")[1].strip() for line in _cpuinfo() if line.startswith("model name")]
-    return f"CPU {models[0] if models else platform.machine()}, {cores()} core{'s' * (cores() > 1)}"
-
-
-def _cpuinfo() -> list[str]:
-    try:
-        return Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return []
+    info = Path("/proc/cpuinfo")
+    model = re.search(r"^model name\s*:\s*(.*\S)", info.read_text() if info.exists() else "", re.MULTILINE)
+    return f"CPU {model[1] if model else platform.machine()}, {cores()} core{'s' * (cores() > 1)}"

@@ -2,48 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from blogdit.bench import datasets
-from blogdit.bench.calls import Call, Cell, allowance, carry_out
-from blogdit.bench.options import NothingToRun, Options, Run, Tell, Unanswered
-from blogdit.bench.own import Models, fingerprint, make, misfit, own_names
+from blogdit.bench.calls import Call, Cell, Run, Tell, Work, allowance, carry_out
+from blogdit.bench.options import NothingToRun, Options, Unanswered
 from blogdit.bench.records import TABLE, Record, RecordFile, device_name
 from blogdit.bench.suites import SUITES, Case, Entrant, Suite
-from blogdit.bench.yours import for_problem
+from blogdit.bench.user_suite import for_problem
+from blogdit.bench.variants import Models, fingerprint, make, misfit, new_names
 from blogdit.core.errors import InputError
 from blogdit.core.processes import Processes
 from blogdit.core.result import Result
 from blogdit.network.runtime import commit, resolve_device
 
-FREE = ("data", "systems", "cases", "limit", "jobs")  # options that a run may go on with others of
-
-
-@dataclass
-class Work:
-    """All cells of a suite."""
-
-    cells: list[Cell]
-    total: int
-    done: int = 0
-    failed: list[str] = field(default_factory=list)  # names of entrants, one for each instance
-
-    def time_left(self) -> float:
-        """Who counts steps takes about as long as those before on the same case; what is allowed says little there."""
-        paces = {cell.case.name: cell.pace for cell in self.cells if cell.done and not cell.counts_seconds}
-        return sum(cell.expected(None if cell.counts_seconds else paces.get(cell.case.name)) for cell in self.cells)
-
-
-def find_suite(name: str) -> Suite:
-    try:
-        return SUITES[name]
-    except KeyError:
-        known = f"quick, one of {', '.join(SUITES)}, or a file or folder of instances"
-        raise InputError(f"unknown suite {name!r}; expected {known}") from None
+FREE = ("data", "systems", "cases", "limit", "jobs")  # options that may change when a run goes on
 
 
 def run_suite(suite: Suite, out: Path, options: Options, models: Models, tell: Tell) -> list[Record]:
@@ -97,8 +74,7 @@ def _report(suite: Suite, file: RecordFile, options: Options) -> None:
     from blogdit.bench.tables import write_report
 
     if file.records:
-        there = {record["case"] for record in file.records}
-        cases = tuple(options.case(case) for case in suite.cases if case.name in there)
+        cases = tuple(options.case(case) for case in suite.cases)
         try:
             file.write_csv()
             write_report(replace(suite, cases=cases), file.records, file.folder)
@@ -131,7 +107,7 @@ def _settings(suite: Suite, options: Options, models: Models) -> dict[str, Any]:
 def _entrants(suite: Suite, options: Options, models: Models) -> list[Entrant]:
     """Those of the suite; if systems are named, these only, and also ones that are not in the suite. Last come models
     that have a name of their own."""
-    rows, wanted = list(suite.entrants), own_names(models)
+    rows, wanted = list(suite.entrants), new_names(models)
     if options.systems is not None:
         if not options.systems:
             raise InputError("expected --systems a,b,c, got none")
@@ -144,8 +120,7 @@ def _entrants(suite: Suite, options: Options, models: Models) -> list[Entrant]:
 def plan(run: Run, records: Sequence[Record]) -> Work:
     """What is left to do after the records that are there."""
     there = {(record["case"], record["system"], record["instance"]) for record in records}
-    cells, total = [], 0
-    absent: dict[str, list[str]] = {}
+    cells, total, absent = [], 0, defaultdict(list)
     made = {entrant.label: make(entrant.system, run.models, entrant.options) for entrant in run.entrants}
     for case in run.cases:
         instances = datasets.load(case.split, run.options.data, case.count)
@@ -153,7 +128,7 @@ def plan(run: Run, records: Sequence[Record]) -> Work:
             system = made[entrant.label]
             reason = misfit(system, instances[0])
             if reason is not None:
-                absent.setdefault(reason, []).append(f"{entrant.label} on {case.name}")
+                absent[reason].append(f"{entrant.label} on {case.name}")
                 continue
             waiting = [one for one in instances if (case.name, entrant.label, one.name) not in there]
             total += len(instances)
@@ -176,8 +151,7 @@ def _check_models(models: Models, problems: set[str], options: Options) -> None:
 def perform(run: Run, work: Work) -> Iterator[list[Record]]:
     """Solve what is left; yields the records of each call."""
     suite, options, tell = run.suite, run.options, run.tell
-    facts = {"workers": options.workers, "jobs": options.jobs, "commit": commit()}
-    devices = {True: device_name(options.device), False: device_name("cpu")}  # of systems that solve many at a time
+    facts = {"suite": suite.name, "workers": options.workers, "jobs": options.jobs, "commit": commit()}
     with Processes() as processes:
         for cell in work.cells:
             best_known = datasets.best_known(cell.case.split, options.data)
@@ -185,8 +159,7 @@ def perform(run: Run, work: Work) -> Iterator[list[Record]]:
             if cell.waiting:
                 tell(place, work)
             for call in carry_out(cell, run, processes):
-                together, budget = call.order.together, call.order.budget
-                count = len(together)
+                budget, count = call.order.budget, len(call.order.together)
                 cell.done += count
                 cell.seconds += call.seconds
                 work.done += count
@@ -195,21 +168,18 @@ def perform(run: Run, work: Work) -> Iterator[list[Record]]:
                     tell(f"{place}, {_names(call)}: {call.error}", None)
                     continue
                 shared = {
-                    **{"suite": suite.name, "case": cell.case.name, "system": cell.entrant.label},
+                    **{**facts, "case": cell.case.name, "system": cell.entrant.label},
                     **{"call_seconds": round(call.seconds, 6), "seconds": round(call.seconds / count, 6)},
                     **{"batch": count, "budget_seconds": budget.seconds, "budget_steps": budget.steps},
-                    **{"device": devices[cell.system.batched], "searches": cell.system.searches, **facts},
-                    "weights": cell.system.provenance(together[0]),
+                    "device": device_name(options.device if cell.system.batched else "cpu"),
+                    "searches": cell.system.searches,
+                    "weights": cell.system.provenance(call.order.together[0]),
                 }
                 yield [
-                    {
-                        **_result(result, cell.system.searches),
-                        **shared,
-                        "run": number,
-                        "best_known": best_known.get(result.instance.name),
-                    }
+                    {**_result(one, cell.system.searches), **shared, "run": number, "best_known": best_known.get(name)}
                     for runs in call.results
-                    for number, result in enumerate(runs)
+                    for number, one in enumerate(runs)
+                    for name in [one.instance.name]
                 ]
                 tell(place, work)
 

@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from blogdit.bench import datasets
-from blogdit.bench.measures import (
-    BEFORE,
-    Records,
-    before,
-    counted,
-    difference,
-    measured,
-    names_of,
-    refuted,
-    select,
-    steps_per_second,
-    timed,
-    with_raw,
-)
+from blogdit.bench.measures import BEFORE, COVERED, Mean, Records, before, mean, names_of, with_raw, worth
 from blogdit.bench.records import FIGURE, TABLE, Record
-from blogdit.bench.statistics import COVERED, Mean, mean, worth
 from blogdit.bench.suites import Case, Suite
 from blogdit.bench.systems import systems
 
@@ -48,7 +35,9 @@ def published() -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def write_report(suite: Suite, records: Sequence[Record], out: Path) -> None:
-    """The table and the figure of a suite, from its records."""
+    """The table and the figure of a suite, from its records: of the cases that they have."""
+    there = {record["case"] for record in records}
+    suite = replace(suite, cases=tuple(case for case in suite.cases if case.name in there))
     text = f"## {suite.title}\n\n{table(suite, records)}\n{footer(suite, records)}"
     (out / TABLE).write_text(text)
     if records:
@@ -58,24 +47,35 @@ def write_report(suite: Suite, records: Sequence[Record], out: Path) -> None:
 
 
 def table(suite: Suite, records: Sequence[Record]) -> str:
-    """Rows in the order of the suite, then others. Who has no record has no row, but for published numbers."""
+    """Rows in the order of the suite, then others. A system without records has no row, but for published numbers."""
     return TABLES[suite.table](suite, names_of(records, suite.entrants), Records(records))
+
+
+# -- cells and rows -----------------------------------------------------------------------------------------------
 
 
 def _number(value: float, sign: str = "-") -> str:
     return f"{value:{sign if value else '-'}.3g}" if abs(value) < 1 else f"{value:{sign}.2f}"
 
 
-def _cell(found: Mean | None, best: bool = False, sign: str = "-") -> str:
+def _rounded(value: float) -> str:
+    return _number(value) if value < 1 else f"{value:.0f}"
+
+
+def _cell(
+    found: Mean | None, number: Callable[[float], str] = _number, bold: bool = False, bracket: bool = True
+) -> str:
+    """A mean and its interval; without `bracket` no interval of a single measurement, which has no width."""
     if found is None:
         return NOTHING
-    value, low, high = (_number(number, sign) for number in (found.value, found.low, found.high))
-    return f"{f'**{value}**' if best else value} [{low}, {high}]"
+    value, low, high = map(number, (found.value, found.low, found.high))
+    value = f"**{value}**" if bold else value
+    return f"{value} [{low}, {high}]" if bracket or found.low != found.high else value
 
 
-def _seconds(found: Mean | None) -> str:
-    """Without an interval where all instances shared one call: that is one measurement."""
-    return _number(found.value) if found is not None and found.low == found.high else _cell(found)
+def _part(count: int, of: int) -> str:
+    """The number of instances, if a system ran on a part of them."""
+    return f" ({count})" if 0 < count < of else ""
 
 
 def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -83,10 +83,19 @@ def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
-def _published(suite: Suite, cases: Sequence[Case]) -> tuple[list[Case], dict[str, dict[str, Any]]]:
+def _by_case(title: str, suite: Suite, labels: Sequence[str], cell: Callable[[Case, str], str]) -> str:
+    """A row for each label, a column for each case; nothing without rows."""
+    rows = [[label, *(cell(case, label) for case in suite.cases)] for label in labels]
+    return _markdown([title, *(case.name for case in suite.cases)], rows) if rows else ""
+
+
+def _published(suite: Suite) -> tuple[list[Case], dict[str, dict[str, Any]]]:
     """The cases that have published numbers, and these numbers."""
     numbers = published().get(suite.name, {}) if suite.published else {}
-    return [case for case in cases if any(case.name in row for row in numbers.values())], numbers
+    return [case for case in suite.cases if any(case.name in row for row in numbers.values())], numbers
+
+
+# -- tables -------------------------------------------------------------------------------------------------------
 
 
 def _by_system(suite: Suite, labels: Sequence[str], records: Records) -> str:
@@ -100,122 +109,115 @@ def _by_system(suite: Suite, labels: Sequence[str], records: Records) -> str:
     return "\n".join(filter(None, tables))
 
 
-def _refuted(suite: Suite, labels: Sequence[str], records: Records) -> str:
-    """Who has shown of instances that they have no valid answer. Whoever never did has no row; one of nothing is that
-    of a system whose records do not say."""
-    rows, somebody = [], False
-    for label in labels:
-        found = {case: refuted(records, case, label) for case in suite.cases}
-        shows = any(m and m.value for m in found.values())
-        somebody |= shows
-        if shows or not any(found.values()):
-            counts = {case: counted(records, case, label) for case in suite.cases}
-            rows.append([label, *(_cell(m) + _part(m.count if m else 0, counts[case]) for case, m in found.items())])
-    header = ["shown to have no valid answer, %", *(case.name for case in suite.cases)]
-    return _markdown(header, rows) if somebody else ""
-
-
-def _part(count: int, of: int) -> str:
-    return f" ({count})" if 0 < count < of else ""
-
-
-def _spent(suite: Suite, labels: Sequence[str], records: Records) -> str:
-    rows = [[label, *(_seconds(timed(records, case, label)) for case in suite.cases)] for label in labels]
-    return _markdown(["seconds per instance", *(case.name for case in suite.cases)], rows)
-
-
 def _values(suite: Suite, labels: Sequence[str], records: Records) -> str:
     """The metric of every system on every case, then what was published; the best of those that ran on all is bold."""
-    known, numbers = _published(suite, suite.cases)
+    known, numbers = _published(suite)
     present = names_of(records)
     labels = [name for label in labels for name in (label, before(label)) if name in present]
-    best, all_of = {}, {}
+    cells: dict[tuple[str, str], str] = {}
     for case in suite.cases:
-        counts = {label: counted(records, case, label) for label in labels}
-        all_of[case.name] = max(counts.values(), default=0)
-        whole = [label for label in labels if counts[label] == all_of[case.name]]  # others ran on a part
-        found = [m.value for label in whole if (m := measured(records, case, label)) is not None]
-        best[case.name] = (min if ARROWS[case.metric] == "↓" else max)(found, default=None)
-    header = [
-        "system",
-        *(f"{c.name} {ARROWS[c.metric]}" for c in suite.cases),
-        *(f"{c.name}, published" for c in known),
-    ]
+        counts = {label: records.counted(case, label) for label in labels}
+        means = {label: records.measured(case, label) for label in labels}
+        most = max(counts.values(), default=0)
+        whole = [m.value for label, m in means.items() if m is not None and counts[label] == most]
+        best = (min if ARROWS[case.metric] == "↓" else max)(whole, default=None)
+        for label, m in means.items():
+            part = _part(counts[label], most)
+            cells[case.name, label] = _cell(m, bold=m is not None and not part and m.value == best) + part
+    live = [f"{case.name} {ARROWS[case.metric]}" for case in suite.cases]
     rows = []
     for label in [*labels, *(name for name in numbers if known and name not in labels)]:
-        cells = []
-        for case in suite.cases:
-            m, count = measured(records, case, label), counted(records, case, label)
-            part = _part(count, all_of[case.name])
-            cells.append(_cell(m, m is not None and not part and m.value == best[case.name]) + part)
         shown = [numbers.get(label, {}).get(case.name) for case in known]
-        rows.append([label, *cells, *(NOTHING if value is None else f"{value:g}" for value in shown)])
-    return _markdown(header, rows)
+        ours = [cells.get((case.name, label), NOTHING) for case in suite.cases]
+        rows.append([label, *ours, *(NOTHING if value is None else f"{value:g}" for value in shown)])
+    return _markdown(["system", *live, *(f"{case.name}, published" for case in known)], rows)
 
 
 def _differences(suite: Suite, labels: Sequence[str], records: Records) -> str:
-    """Every system against the first, in pairs, also before their searches: where one ran on a part, the columns of
-    values alone do not compare."""
+    """Every system against the first on the instances that both ran on, also before their searches."""
     first, *others = labels or [""]
-    pairs = [pair for label in others for pair in ((label, first), (before(label), before(first)))]
-    rows = []
-    for label, other in pairs:
-        found = [difference(records, case, label, other) for case in suite.cases]
-        if any(found):
-            rows.append([label, *(NOTHING if m is None else f"{_cell(m, sign='+')} ({m.count})" for m in found)])
-    header = [f"less {first}, on the same instances", *(case.name for case in suite.cases)]
-    return _markdown(header, rows) if rows else ""
+    pairs = {name: other for label in others for name, other in ((label, first), (before(label), before(first)))}
+    found = {
+        (name, case.name): records.difference(case, name, other)
+        for name, other in pairs.items()
+        for case in suite.cases
+    }
+
+    def cell(case: Case, name: str) -> str:
+        m = found[name, case.name]
+        return NOTHING if m is None else f"{_cell(m, partial(_number, sign='+'))} ({m.count})"
+
+    shown = [name for name in pairs if any(found[name, case.name] for case in suite.cases)]
+    return _by_case(f"less {first}, on the same instances", suite, shown, cell)
+
+
+def _refuted(suite: Suite, labels: Sequence[str], records: Records) -> str:
+    """Of how many instances a system has proved that they have no valid answer. A system that never did so has no row;
+    one whose records do not say has an empty one."""
+    found = {(label, case.name): records.refuted(case, label) for label in labels for case in suite.cases}
+    told = {label: [m for case in suite.cases if (m := found[label, case.name])] for label in labels}
+    if not any(m.value for means in told.values() for m in means):
+        return ""
+
+    def cell(case: Case, label: str) -> str:
+        m = found[label, case.name]
+        return _cell(m) + _part(m.count if m else 0, records.counted(case, label))
+
+    shown = [label for label, means in told.items() if not means or any(m.value for m in means)]
+    return _by_case("shown to have no valid answer, %", suite, shown, cell)
+
+
+def _spent(suite: Suite, labels: Sequence[str], records: Records) -> str:
+    """Without an interval where all instances shared one call: that is one measurement."""
+    return _by_case(
+        "seconds per instance", suite, labels, lambda case, label: _cell(records.timed(case, label), bracket=False)
+    )
 
 
 def _by_cost(suite: Suite, labels: Sequence[str], records: Records) -> str:
     """Seconds, steps per second, and what was published, which is about instances one by one."""
-    rates = [[label, *(_rate(steps_per_second(records, case, label)) for case in suite.cases)] for label in labels]
-    known, numbers = _published(suite, suite.cases)
-    shown = [(label, unit) for label in numbers for unit in ("seconds", "steps") if _publishes(numbers[label], unit)]
-    there = [[numbers[label].get(case.name, {}).get(unit) for label, unit in shown] for case in known]
-    rows = [[case.name, *(f"{value or NOTHING}" for value in row)] for case, row in zip(known, there, strict=True)]
+
+    def rate(case: Case, label: str) -> str:
+        return _cell(records.steps_per_second(case, label), _rounded, bracket=False)
+
+    known, numbers = _published(suite)
+    shown = [
+        (label, unit)
+        for label, row in numbers.items()
+        for unit in ("seconds", "steps")
+        if any(unit in cell for cell in row.values())
+    ]
+    rows = [
+        [case.name, *(str(numbers[label].get(case.name, {}).get(unit) or NOTHING) for label, unit in shown)]
+        for case in known
+    ]
     tables = [
         _spent(suite, labels, records),
-        _markdown(["steps per second, of all instances together", *(case.name for case in suite.cases)], rates),
+        _by_case("steps per second, of all instances together", suite, labels, rate),
         _markdown(["one instance", *(f"{label}: {unit}, published" for label, unit in shown)], rows) if rows else "",
     ]
     return "\n".join(filter(None, tables))
 
 
-def _rate(steps: Mean | None) -> str:
-    if steps is None:
-        return NOTHING
-    value, low, high = (_number(n) if n < 1 else f"{n:.0f}" for n in (steps.value, steps.low, steps.high))
-    return value if steps.low == steps.high else f"{value} [{low}, {high}]"
-
-
-def _publishes(row: Mapping[str, Mapping[str, float]], unit: str) -> bool:
-    return any(unit in cell for cell in row.values())
-
-
 def _by_instance(suite: Suite, labels: Sequence[str], records: Records) -> str:
     numbers = published().get(suite.name, {}) if suite.published else {}
-    instances = list(dict.fromkeys((record["case"], record["instance"]) for record in records))
+    instances: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        instances.setdefault((record["case"], record["instance"]), []).append(record)
     named = [label for label in labels if any(name in numbers.get(label, {}) for _, name in instances)]
     header = ["graph", "best known", *(f"{label}: mean ± sd [CI], best" for label in labels)]
-    header += [f"{label}, published" for label in named]
     rows = []
-    for case, name in instances:
-        of = [record for record in records if record["case"] == case and record["instance"] == name]
+    for (_, name), of in instances.items():
         best_known = next((record["best_known"] for record in of if record["best_known"] is not None), None)
         row = [name, NOTHING if best_known is None else f"{best_known:g}"]
         for label in labels:
             values = [worth(record, "objective") for record in of if record["system"] == label]
-            if not values:
-                row.append(NOTHING)
-                continue
-            m = mean(values)
-            row.append(f"{m.value:.1f} ± {np.std(values):.1f} [{m.low:.1f}, {m.high:.1f}], {max(values):g}")
-        for label in named:
-            pair = numbers[label].get(name)
-            row.append(NOTHING if pair is None else f"{pair[0]:.10g} ± {pair[1]:.10g}")
-        rows.append(row)
-    return _markdown(header, rows)
+            m = mean(values) if values else None
+            spread = f"{m.value:.1f} ± {np.std(values):.1f} [{m.low:.1f}, {m.high:.1f}]" if m else ""
+            row.append(f"{spread}, {max(values):g}" if m else NOTHING)
+        pairs = [numbers[label].get(name) for label in named]
+        rows.append([*row, *(NOTHING if pair is None else f"{pair[0]:.10g} ± {pair[1]:.10g}" for pair in pairs)])
+    return _markdown([*header, *(f"{label}, published" for label in named)], rows)
 
 
 def _by_trajectory(suite: Suite, labels: Sequence[str], records: Records) -> str:
@@ -237,68 +239,67 @@ TABLES: dict[str, Callable[[Suite, Sequence[str], Records], str]] = {
 }
 
 
+# -- how the numbers came about -----------------------------------------------------------------------------------
+
+
 def footer(suite: Suite, records: Sequence[Record]) -> str:
-    """How the numbers came about: instances, budgets, machine, commit."""
-    lines, records = [], Records(records)
+    """Instances, budgets, machine, commit, and notes."""
+    records, by_system = Records(records), suite.table == "systems"
+    names, lines = names_of(records), list[str]()
+    counts = {case.name: {records.counted(case, label) for label in names} for case in suite.cases}
     for case in suite.cases:
-        most = max((counted(records, case, label) for label in names_of(records)), default=0)
+        most = max(counts[case.name], default=0)
         many = f"; {most} instance{'s' * (most > 1)}" if most else ""
-        told = [f"{datasets.split_named(case.split).summary}{many}", budgets(case, records)]
-        told += [MEANINGS[case.metric]] if suite.table == "systems" else []
-        lines.append(f"- {case.name}: {'; '.join(told)}.")
+        meaning = f"; {MEANINGS[case.metric]}" if by_system else ""
+        told = f"{datasets.split_named(case.split).summary}{many}; {budgets(case, records)}{meaning}"
+        lines.append(f"{case.name}: {told}.")
     facts = {name: sorted({r[name] for r in records if name in r}) for name in ("device", "commit", "seed")}
     shown = [f"{name} {', '.join(map(str, values))}" for name, values in facts.items() if values]
-    lines.append("- " + "; ".join([*shown, *_workers(records)]) + ".")
+    lines.append("; ".join([*shown, *_workers(names, records)]) + ".")
     if suite.table != "trajectory":
-        lines.append(f"- Brackets: {COVERED} % bootstrap intervals of the mean; none of seconds that are of one call.")
-    lines.append("- Every answer was checked by the same verifier.")
-    if suite.table == "systems" and len(with_raw(records)) > len(records):
-        lines.append(f"- Rows `{BEFORE}`, also of the differences, are about what the chains had found by themselves.")
-        if _published(suite, suite.cases)[0]:
-            lines.append(f"- Published numbers of networks are of chains alone, which have rows `{BEFORE}` here.")
-    if suite.table == "systems" and any(_runs_on_a_part(case, records) for case in suite.cases):
-        lines.append("- (N): on N instances; of the first table, compare these cells by the differences alone.")
-    weights = {f"{r['system']} {r['weights']}": None for r in records if r.get("weights")}
-    if weights and suite.table != "trajectory":
-        lines.append(f"- Weights: {', '.join(weights)}.")
-    lines += _without_steps(suite, records)
-    notes = (suite.notes, suite.published_notes if suite.published else "")
-    lines += [f"- {note}" for note in notes if note]
-    return "\n".join(lines) + "\n"
+        lines.append(f"Brackets: {COVERED} % bootstrap intervals of the mean; none of seconds that are of one call.")
+    lines.append("Every answer was checked by the same verifier.")
+    if by_system and len(with_raw(records)) > len(records):
+        lines.append(f"Rows `{BEFORE}`, also of the differences, are about what the chains had found by themselves.")
+        if _published(suite)[0]:
+            lines.append(f"Published numbers of networks are of chains alone, which have rows `{BEFORE}` here.")
+    if by_system and any(len(found - {0}) > 1 for found in counts.values()):
+        lines.append("(N): on N instances; of the first table, compare these cells by the differences alone.")
+    if suite.table != "trajectory":
+        weights = dict.fromkeys(f"{r['system']} {r['weights']}" for r in records if r.get("weights"))
+        lines += [f"Weights: {', '.join(weights)}."] if weights else []
+        lines += _without_steps(suite, names, records)
+    lines += [suite.notes, suite.published_notes if suite.published else ""]
+    return "".join(f"- {line}\n" for line in lines if line)
 
 
-def _without_steps(suite: Suite, records: Records) -> list[str]:
-    """Variants of blogdit whose network did nothing, as a step would have taken too long: that was the search alone."""
+def _without_steps(suite: Suite, names: Sequence[str], records: Records) -> list[str]:
+    """Networks that took no step, as one would have taken too long: that was the finisher alone."""
     found = []
-    for label in names_of(records) if suite.table != "trajectory" else ():
-        steps = {case.name: [record["steps"] for record in select(records, case, label)] for case in suite.cases}
+    for label in names:
+        steps = {case.name: [record["steps"] for record in records.cell(case, label)] for case in suite.cases}
         cases = [name for name, taken in steps.items() if taken and not any(taken)]
         if cases and label not in systems():
-            found.append(f"- {label} took no step of its network on {', '.join(cases)}: the search had all the time.")
+            found.append(f"{label} took no step of its network on {', '.join(cases)}: the search had all the time.")
     return found
 
 
-def _workers(records: Sequence[Record]) -> list[str]:
-    """How many CPU threads those systems had that can use several."""
-    threaded = [label for label in names_of(records) if label in systems() and systems()[label].threaded]
+def _workers(names: Sequence[str], records: Sequence[Record]) -> list[str]:
+    """The CPU threads of systems that can use several."""
+    threaded = [label for label in names if label in systems() and systems()[label].threaded]
     numbers = {label: sorted({r["workers"] for r in records if r["system"] == label}) for label in threaded}
     return [f"{label} with {' or '.join(map(str, n))} worker{'s' * (n != [1])}" for label, n in numbers.items()]
-
-
-def _runs_on_a_part(case: Case, records: Records) -> bool:
-    return len({counted(records, case, label) for label in names_of(records)} - {0}) > 1
 
 
 def budgets(case: Case, records: Records) -> str:
     """What each system had for an instance, as the records say."""
     by_budget: dict[str, list[str]] = {}
     for label in names_of(records):
-        chosen = select(records, case, label)
+        chosen = records.cell(case, label)
         together = any(record.get("batch", 1) > 1 for record in chosen)
         runs = len({record.get("run") for record in chosen})
         for budget in dict.fromkeys(_budget(case, record, together) for record in chosen):
-            budget = f"{runs} runs in {budget}" if runs > 1 else budget
-            by_budget.setdefault(budget, []).append(label)
+            by_budget.setdefault(f"{runs} runs in {budget}" if runs > 1 else budget, []).append(label)
     if len(by_budget) < 2:
         return next(iter(by_budget), f"{case.seconds:g} s each")
     return ", ".join(f"{' and '.join(labels)} {budget}" for budget, labels in by_budget.items())

@@ -8,23 +8,23 @@ replaced. The plane shows broad differences; it is not the energy landscape.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from blogdit.api import solver_for
 from blogdit.bench import datasets
-from blogdit.bench.options import NothingToRun, Options, Run
-from blogdit.bench.own import Blogdit, Models, make, misfit
+from blogdit.bench.calls import Run
+from blogdit.bench.options import Options
 from blogdit.bench.records import Record, RecordFile, device_name
 from blogdit.bench.suites import Case, Entrant
 from blogdit.bench.systems import Budget, system
 from blogdit.bench.systems.base import Clock
 from blogdit.bench.systems.qubo import qubo
 from blogdit.bench.systems.rlsa import anneal, settings_for
+from blogdit.bench.variants import Blogdit, make, misfit
 from blogdit.core.constraints import IntArray
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
@@ -51,18 +51,6 @@ class Plane:
         return (states - self.centre) @ self.axes.T
 
 
-@dataclass
-class Steps:
-    """How far a path is."""
-
-    total: int
-    done: int = 0
-    began: float = field(default_factory=time.monotonic)
-
-    def time_left(self) -> float:
-        return (time.monotonic() - self.began) / max(self.done, 1) * (self.total - self.done)
-
-
 def background(instance: Instance, solution: IntArray, rng: np.random.Generator) -> IntArray:
     """(CLOUD, n): half random assignments, half solutions with a random share of their cells replaced."""
     digits = rng.integers(0, instance.domain_sizes, (CLOUD, instance.size))
@@ -72,32 +60,26 @@ def background(instance: Instance, solution: IntArray, rng: np.random.Generator)
 
 
 def _showable(run: Run, instance: Instance) -> list[Entrant]:
-    shown = []
-    absent: dict[str, list[str]] = {}
+    """The entrants that have a path on this instance."""
+    shown, absent = [], defaultdict(list)
     for entrant in run.entrants:
         one = make(entrant.system, run.models)
-        if entrant.system != "rlsa" and not isinstance(one, Blogdit):
-            reason: str | None = "paths are those of rlsa, blogdit and its variants"
-        else:
-            reason = misfit(one, instance)
+        has_path = entrant.system == "rlsa" or isinstance(one, Blogdit)
+        reason = misfit(one, instance) if has_path else "paths are those of rlsa, blogdit and its variants"
         if reason is None:
             shown.append(entrant)
         else:
-            absent.setdefault(reason, []).append(entrant.label)
+            absent[reason].append(entrant.label)
     run.leave_out(absent, everything=not shown)
     return shown
 
 
 def collect(run: Run, file: RecordFile) -> None:
     """Records of the cloud, the solution and every step of each entrant that is not there yet."""
-    suite, options, models, tell = run.suite, run.options, run.models, run.tell
-    case = run.cases[0]
+    suite, options, case = run.suite, run.options, run.cases[0]
     instance = datasets.load(case.split, options.data, case.count or 1)[0]
     entrants = _showable(run, instance)
-    solver = system("cp-sat")
-    if (missing := solver.missing()) is not None:
-        raise NothingToRun(f"{suite.name}: {missing}; nothing was done")
-    answer = solver.solve(instance, Budget(seconds=60))
+    answer = system("cp-sat").solve(instance, Budget(seconds=60))
     if answer.status != "solved":
         raise InputError(f"{instance.name} has no solution that CP-SAT finds in a minute")
     solution, free = answer.values, ~instance.is_given
@@ -111,7 +93,9 @@ def collect(run: Run, file: RecordFile) -> None:
     facts = {"suite": suite.name, "case": case.name, "instance": instance.name, "seed": options.seed}
     facts |= {"device": device_name(options.device), "commit": commit(), "budget_steps": case.steps}
 
-    def point(kind: str, label: str, steps: int, state: Floats, values: IntArray, seconds: float | None) -> Record:
+    def point(
+        kind: str, label: str, state: Floats, values: IntArray, steps: int = 0, seconds: float | None = None
+    ) -> Record:
         x, y = plane.place(state)
         right = float((values == solution)[free].mean())
         violated = instance.verify(values).violated
@@ -121,36 +105,30 @@ def collect(run: Run, file: RecordFile) -> None:
 
     there = {record["system"] for record in file.records}
     if "cloud" not in there:
-        points = [point("cloud", "cloud", 0, flat(values), values, None) for values in cloud]
-        file.append([*points, point("target", "target", 0, flat(solution), solution, None)])
+        points = [point("cloud", "cloud", flat(values), values) for values in cloud]
+        file.append([*points, point("target", "target", flat(solution), solution)])
     for entrant in entrants:
         if entrant.label in there:
             continue
-        work = Steps(case.steps or 0)
-
-        def stepped(number: int, label: str = entrant.label, work: Steps = work) -> None:
-            work.done = number
-            tell(f"{suite.name}, steps of {label}", work)
-
-        if entrant.system == "rlsa":
-            states = rlsa_path(instance, case, options, stepped)
+        run.tell(f"{suite.name}, {entrant.label}: {case.steps} steps", None)
+        began = time.monotonic()
+        one = make(entrant.system, run.models)
+        if isinstance(one, Blogdit):
+            states = blogdit_path(one, instance, case, options)
         else:
-            states = blogdit_path(entrant.system, instance, case, options, models, stepped)
-        seconds = round(time.monotonic() - work.began, 6)
-        points = []
-        for step, (state, values) in enumerate(states):
-            points.append(point("path", entrant.label, step, state[free].reshape(-1), values, seconds))
-        file.append(points)
+            states = rlsa_path(instance, case, options)
+        seconds = round(time.monotonic() - began, 6)
+        file.append(
+            point("path", entrant.label, state[free].reshape(-1), values, step, seconds)
+            for step, (state, values) in enumerate(states)
+        )
 
 
-def blogdit_path(
-    name: str, instance: Instance, case: Case, options: Options, models: Models, stepped: Callable[[int], None]
-) -> list[tuple[Floats, IntArray]]:
+def blogdit_path(system: Blogdit, instance: Instance, case: Case, options: Options) -> list[tuple[Floats, IntArray]]:
     """Probabilities (n, K) and decoded values of the first chain after each step, until the puzzle is solved."""
-    entrant = make(name, models)
-    assert isinstance(entrant, Blogdit)
-    settings = {**(entrant.variant.options or {}), "steps": case.steps, "seed": options.seed, "chains": 1}
-    solver = solver_for(instance, entrant.weights[instance.problem], options.device, **settings)
+    solver = system.solver(
+        instance, Budget(steps=case.steps, chains=1, device=options.device), options.seed, finish="none"
+    )
     states: list[tuple[Floats, IntArray]] = []
 
     def watch() -> None:
@@ -159,7 +137,6 @@ def blogdit_path(
         chances = batch.allowed(solver.slots.logits).softmax(-1)
         state = batch.per_instance(chances)[0, 0, : instance.size].double().cpu().numpy()
         states.append((state, state.argmax(-1)))
-        stepped(len(states))
 
     solver.on_step, solver.look_every = watch, 1
     for _ in solver.results([instance]):
@@ -167,16 +144,13 @@ def blogdit_path(
     return states
 
 
-def rlsa_path(
-    instance: Instance, case: Case, options: Options, stepped: Callable[[int], None]
-) -> list[tuple[Floats, IntArray]]:
+def rlsa_path(instance: Instance, case: Case, options: Options) -> list[tuple[Floats, IntArray]]:
     """Bits (n, K) and decoded values of the chain that ends best, after each step."""
     form = qubo(instance)
     seen: list[torch.Tensor] = []
     settings = settings_for(instance) if case.steps is None else replace(settings_for(instance), steps=case.steps)
 
     def watch(x: torch.Tensor) -> None:
-        stepped(len(seen))  # it begins with the first state
         seen.append(x[0].to(torch.bool).cpu())
 
     energies, _, _ = anneal([form], settings, options.seed, Clock(None), options.device, watch)

@@ -16,9 +16,10 @@ from blogdit.cli.options import Colors, Device, Problem, Seed
 from blogdit.core.errors import InputError
 
 if TYPE_CHECKING:
-    from blogdit.bench.options import Options, Progress
-    from blogdit.bench.own import Models
+    from blogdit.bench.calls import Work
+    from blogdit.bench.options import Options
     from blogdit.bench.suites import Suite
+    from blogdit.bench.variants import Models
 
 EVERY = 5.0  # seconds between two lines of progress
 LEAST_WORKERS = 8  # threads: with fewer, whatever the number of cores, CP-SAT leaves strategies out
@@ -66,7 +67,7 @@ def bench(
       blogdit bench exams.jsonl --model blogdit=runs/exams/best.safetensors --seconds 5 --out results/exams
     """
     from blogdit.bench.options import Options
-    from blogdit.bench.own import named_models
+    from blogdit.bench.variants import named_models
     from blogdit.problems.generation import cores
 
     if seconds is not None and not math.isfinite(seconds):
@@ -74,18 +75,10 @@ def bench(
     if data is not None and not data.is_dir():
         raise InputError("no such folder", data)
     options = Options(
-        data=data,
-        systems=_names(systems),
-        cases=_names(cases),
-        limit=limit,
-        seconds=seconds,
-        steps=steps,
-        device=device,
-        workers=workers or max(cores() // jobs, LEAST_WORKERS),
-        jobs=jobs,
-        seed=seed,
+        data=data, systems=_names(systems), cases=_names(cases), limit=limit, seconds=seconds, steps=steps,
+        device=device, workers=workers or max(cores() // jobs, LEAST_WORKERS), jobs=jobs, seed=seed,
         quick=suite == "quick",
-    )
+    )  # fmt: skip
     models, tell = named_models(model), Told()
     chosen = _suites(suite, out, problem, colors)
     try:
@@ -100,14 +93,18 @@ def bench(
 
 def _suites(name: str, out: Path, problem: str | None, colors: int | None) -> dict[Path, Suite]:
     """What was asked for, and the folder of each suite."""
-    from blogdit.bench.runner import find_suite
-    from blogdit.bench.yours import suite_of
+    from blogdit.bench.user_suite import suite_of
 
     if name not in (*SUITES, "quick") and Path(name).exists():
         return {out: suite_of(Path(name), problem, colors)}
     if problem is not None or colors is not None:
         raise InputError("--problem and --colors are for instances of your own; expected a file or folder of them")
-    return {out / one.name: one for one in SUITES.values()} if name == "quick" else {out: find_suite(name)}
+    if name == "quick":
+        return {out / one.name: one for one in SUITES.values()}
+    if name not in SUITES:
+        known = f"quick, one of {', '.join(SUITES)}, or a file or folder of instances"
+        raise InputError(f"unknown suite {name!r}; expected {known}")
+    return {out: SUITES[name]}
 
 
 def _run(chosen: dict[Path, Suite], options: Options, models: Models, tell: Told) -> None:
@@ -147,7 +144,7 @@ class Told:
     def __init__(self) -> None:
         self.last = float("-inf")
 
-    def __call__(self, message: str, work: Progress | None) -> None:
+    def __call__(self, message: str, work: Work | None) -> None:
         now = time.monotonic()
         if work is None:
             print(message, file=sys.stderr)

@@ -62,20 +62,9 @@ def train(
     try:
         with TrainingProgress() as progress:
             model = train_model(
-                problem,
-                out,
-                minutes=minutes,
-                updates=updates,
-                settings=parse_settings(set_),
-                data=data,
-                valid=valid,
-                resume=resume,
-                pause_after=pause_after,
-                seed=seed,
-                device=device,
-                on_record=on_record,
-                tell=progress.tell if os.environ.get("RANK", "0") == "0" else lambda line: None,
-            )
+                problem, out, minutes, updates, parse_settings(set_), data, valid, resume, pause_after, seed, device,
+                on_record, tell=progress.tell if os.environ.get("RANK", "0") == "0" else lambda line: None,
+            )  # fmt: skip
     except KeyboardInterrupt:
         kept = f"the same command with --resume goes on with what is in {out}"
         print(f"stopped; {kept if (out / STATE).exists() else 'there was nothing to keep yet'}", file=sys.stderr)

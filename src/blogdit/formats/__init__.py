@@ -14,19 +14,7 @@ import numpy as np
 from blogdit.core.arrays import whole_number
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
-from blogdit.formats.graph_text import (
-    NETWORKX_SUFFIXES,
-    is_gset,
-    looks_like_columns,
-    looks_like_dimacs,
-    read_dimacs,
-    read_edge_list,
-    read_gset,
-    read_with_networkx,
-    write_dimacs,
-    write_edge_list,
-    write_gset,
-)
+from blogdit.formats import graph_text
 from blogdit.formats.json_text import from_json, holds_json_lines, looks_like_json, read_json, to_json, write_json
 from blogdit.formats.solutions import read_solutions, record, write_solutions
 from blogdit.formats.sudoku_text import holds_puzzle_lines, looks_like_sudoku, read_sudoku, write_sudoku
@@ -92,21 +80,21 @@ def _stream(
         start = lines.peek(64)
         if not any(line.strip() for line in start):
             raise InputError("empty file; expected an instance", lines.path)
-        if suffix in NETWORKX_SUFFIXES:
-            for index, graph in enumerate(read_with_networkx(lines, suffix)):
+        if suffix in graph_text.NETWORKX_SUFFIXES:
+            for index, graph in enumerate(graph_text.read_with_networkx(lines, suffix)):
                 yield _from_graph(graph, forced, colors, f"{name}:{index + 1}" if index else name, lines)
         elif looks_like_json(start):
             yield from read_json(lines, name, forced.name if forced else None, on_error)
         elif looks_like_sudoku(start) if forced is None else forced.graph_of is None:
             yield from read_sudoku(lines, name, on_error)
-        elif looks_like_dimacs(start):
-            graph, hints = read_dimacs(lines)
+        elif graph_text.looks_like_dimacs(start):
+            graph, hints = graph_text.read_dimacs(lines)
             yield _from_graph(graph, forced or _hinted(hints), colors or _hinted_colors(hints), name, lines)
-        elif looks_like_columns(start):
-            if is_gset(start):
-                yield _from_graph(read_gset(lines), forced or family("maxcut"), colors, name, lines)
+        elif graph_text.looks_like_columns(start):
+            if graph_text.is_gset(start):
+                yield _from_graph(graph_text.read_gset(lines), forced or family("maxcut"), colors, name, lines)
             else:
-                yield _from_graph(read_edge_list(lines), forced, colors, name, lines)
+                yield _from_graph(graph_text.read_edge_list(lines), forced, colors, name, lines)
         else:
             lines.take(1)  # says so if it is not even text
             if forced is not None and looks_like_sudoku(start):
@@ -120,7 +108,9 @@ def count(path: str | Path) -> int:
     """How many instances a file holds if all is well: its lines where it holds one per line, else 1."""
     with open_lines(path) as lines:
         start = lines.peek(64)
-        if plain_suffix(path) in NETWORKX_SUFFIXES or not (holds_puzzle_lines(lines) or holds_json_lines(start)):
+        if plain_suffix(path) in graph_text.NETWORKX_SUFFIXES or not (
+            holds_puzzle_lines(lines) or holds_json_lines(start)
+        ):
             return 1
         return sum(1 for _ in lines.parse_each(lambda line: line if line.strip() else None, lambda error: None))
 
@@ -207,8 +197,8 @@ def _write_graph(graph: Graph, instance: Instance, chosen: str, handle: IO[str])
         hints: dict[str, Any] = {"problem": instance.problem}
         if family(instance.problem).needs_colors:
             hints["colors"] = int(instance.domain_sizes.max(initial=1))
-        write_dimacs(graph, hints, handle)
+        graph_text.write_dimacs(graph, hints, handle)
     elif chosen == "gset":
-        write_gset(graph, handle)
+        graph_text.write_gset(graph, handle)
     else:
-        write_edge_list(graph, handle)
+        graph_text.write_edge_list(graph, handle)

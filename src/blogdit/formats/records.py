@@ -6,7 +6,6 @@ import json
 import os
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from blogdit.core.errors import InputError
@@ -105,7 +104,7 @@ class RecordFile:
     def __enter__(self) -> RecordFile:
         return self
 
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *exception: object) -> None:
         empty = not os.fstat(self._file.fileno()).st_size
         self._file.close()
         if self._is_new and empty:

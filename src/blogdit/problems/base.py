@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,8 @@ class Family:
 
     `build(data, name="", ...)` makes one instance from Python data. Families of graph problems set `graph_of`, the
     inverse of `build`; then any graph file can be read as, and written from, an instance of the family.
-    `generate(count, rng, **settings)` makes instances from a numpy Generator; `settings` are the keyword arguments
-    it takes, with their defaults, as `blogdit generate --set` and `blogdit train --set` accept them.
+    `generate(count, rng, **settings)` makes instances from a numpy Generator. The keyword arguments that it takes are
+    what `blogdit generate --set` and `blogdit train --set` accept.
     `render(instance, values)` shows an answer (or, with None, the question) as plain text for a terminal.
     `recognise` turns an instance of any origin into the family's own form, or raises a ValueError.
     `preset(settings)` gives the settings of `blogdit train` that suit instances made with these generator settings.
@@ -30,22 +32,27 @@ class Family:
     summary: str
     build: Callable[..., Instance]
     generate: Callable[..., list[Instance]]
-    settings: Mapping[str, Any]
     render: Callable[[Instance, IntArray | None], str]
     preset: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda settings: {}
     graph_of: Callable[[Instance], Graph] | None = None
     needs_colors: bool = False  # `build` takes the number of colours besides the graph
     recognise: Callable[[Instance], Instance] | None = None
 
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """The keyword arguments of `generate`, with their defaults."""
+        parameters = inspect.signature(self.generate).parameters.values()
+        return {one.name: one.default for one in parameters if one.default is not one.empty}
+
     def make(self, count: int, seed: int | np.random.Generator, **settings: Any) -> list[Instance]:
-        """`generate` with the family's defaults filled in and unknown settings refused by name."""
+        """`generate`, with unknown settings refused by name."""
         unknown = sorted(set(settings) - set(self.settings))
         if unknown:
             raise ValueError(f"{self.name} has no setting {unknown[0]!r}; it takes {', '.join(self.settings)}")
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
             raise ValueError(f"count must be a whole number of at least 0, got {count!r}")
         rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
-        return self.generate(count, rng, **{**self.settings, **settings})
+        return self.generate(count, rng, **settings)
 
     def adopt(self, instance: Instance) -> Instance:
         """An instance that claims to belong to this family, if it does; otherwise a ValueError that says why not."""

@@ -13,6 +13,7 @@ from blogdit.core.constraints import IntArray, NotEqual
 from blogdit.core.instance import Instance
 from blogdit.problems.base import Family
 from blogdit.problems.graphs import (
+    GRAPH_PRESET,
     Graph,
     as_graph,
     random_graph,
@@ -86,23 +87,8 @@ def render(instance: Instance, values: IntArray | None = None) -> str:
 
 def preset(settings: Mapping[str, Any]) -> dict[str, Any]:
     """One model for many sizes and numbers of colours, on graphs below and around the threshold."""
-    return {
-        "vertices": "40-120",
-        "colors": "3-20",
-        "relative": True,
-        "p_min": 0.4,
-        "p_max": 1.0,
-        "relation": "neighbours",
-        "dim": 64,
-        "heads": 4,
-        "head_dim": 16,
-        "layers": 6,
-        "batch_size": 256,
-        "unroll": 1,
-        "horizon": 32,
-        "tau_start": 0.02,
-        "learning_rate": 1e-3,
-    }
+    graphs = {"vertices": "40-120", "colors": "3-20", "relative": True, "p_min": 0.4, "p_max": 1.0}
+    return {**GRAPH_PRESET, **graphs, "layers": 6, "batch_size": 256}
 
 
 FAMILY = Family(
@@ -110,7 +96,6 @@ FAMILY = Family(
     summary="colour the vertices of a graph with k colours, no edge joining equal colours",
     build=build,
     generate=generate,
-    settings={"vertices": 50, "colors": 5, "p_min": 0.11, "p_max": 0.257, "relative": False, "planted": False},
     render=render,
     preset=preset,
     graph_of=graph_of,

@@ -90,19 +90,9 @@ def _alike(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _structure(instance: Instance) -> tuple[Any, ...]:
+def _structure(instance: Instance) -> dict[str, Any]:
     """All but the givens."""
-    return instance.domain_sizes, instance.constraints, instance.objective, instance.positions
-
-
-def _with_structure(instance: Instance, other: Instance) -> Instance:
-    return replace(
-        instance,
-        domain_sizes=other.domain_sizes,
-        constraints=other.constraints,
-        objective=other.objective,
-        positions=other.positions,
-    )
+    return {name: getattr(instance, name) for name in ("domain_sizes", "constraints", "objective", "positions")}
 
 
 def _sharing(chunks: Sequence[Sequence[Instance]]) -> list[Instance]:
@@ -114,9 +104,10 @@ def _sharing(chunks: Sequence[Sequence[Instance]]) -> list[Instance]:
         first = chunk[0]
         if known is None:
             known = first
-        elif first.constraints and _alike(_structure(first), _structure(known)):
+        elif first.constraints and _alike(tuple(_structure(first).values()), tuple(_structure(known).values())):
             groups = [*map(id, first.constraints)]
             same = [[*map(id, one.constraints)] == groups for one in chunk]
-            chunk = [_with_structure(one, known) if alike else one for one, alike in zip(chunk, same, strict=True)]
+            shared = _structure(known)
+            chunk = [replace(one, **shared) if alike else one for one, alike in zip(chunk, same, strict=True)]
         everyone += chunk
     return everyone

@@ -12,6 +12,12 @@ import numpy.typing as npt
 
 from blogdit.core.arrays import FloatArray, IntArray, check_range, integers, reals, whole_number
 
+# Settings of `blogdit train` that suit all families of graph problems.
+GRAPH_PRESET = {
+    **{"relation": "neighbours", "dim": 64, "heads": 4, "head_dim": 16},
+    **{"unroll": 1, "horizon": 32, "tau_start": 0.02, "learning_rate": 1e-3},
+}
+
 
 @dataclass(frozen=True, eq=False)
 class Graph:

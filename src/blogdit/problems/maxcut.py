@@ -10,7 +10,15 @@ import numpy as np
 from blogdit.core.constraints import IntArray
 from blogdit.core.instance import Instance, Objective
 from blogdit.problems.base import Family
-from blogdit.problems.graphs import Graph, as_graph, make_graph, random_graph, show_vertices, sizes_and_densities
+from blogdit.problems.graphs import (
+    GRAPH_PRESET,
+    Graph,
+    as_graph,
+    make_graph,
+    random_graph,
+    show_vertices,
+    sizes_and_densities,
+)
 
 WEIGHTS = ("unit", "signs", "normal", "mixed")
 
@@ -74,20 +82,7 @@ def render(instance: Instance, values: IntArray | None = None) -> str:
 
 def preset(settings: Mapping[str, Any]) -> dict[str, Any]:
     """One model for weights of all kinds."""
-    return {
-        "relation": "neighbours",
-        "weights": "mixed",
-        "signed": True,
-        "dim": 64,
-        "heads": 4,
-        "head_dim": 16,
-        "layers": 4,
-        "unroll": 1,
-        "horizon": 32,
-        "tau_start": 0.02,
-        "learning_rate": 1e-3,
-        "validation_selector": "margin",
-    }
+    return {**GRAPH_PRESET, "weights": "mixed", "signed": True, "layers": 4, "validation_selector": "margin"}
 
 
 FAMILY = Family(
@@ -95,7 +90,6 @@ FAMILY = Family(
     summary="split the vertices of a weighted graph so that the edges between the sides weigh the most",
     build=build,
     generate=generate,
-    settings={"vertices": 50, "p_min": 0.05, "p_max": 0.3, "weights": "unit"},
     render=render,
     preset=preset,
     graph_of=graph_of,

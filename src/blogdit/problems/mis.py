@@ -11,13 +11,10 @@ import numpy.typing as npt
 from blogdit.core.constraints import Conflict, IntArray
 from blogdit.core.instance import Instance, Objective
 from blogdit.problems.base import Family
-from blogdit.problems.graphs import Graph, as_graph, rb_graph, show_vertices
+from blogdit.problems.graphs import GRAPH_PRESET, Graph, as_graph, rb_graph, show_vertices
 
 # RB model: ranges (both ends included) of the cliques n, their size k, and the vertices an instance must have.
-SIZES = {
-    "small": ((20, 24), (5, 11), (200, 300)),
-    "large": ((40, 54), (20, 24), (800, 1200)),
-}
+SIZES = {"small": ((20, 24), (5, 11), (200, 300)), "large": ((40, 54), (20, 24), (800, 1200))}
 P_RANGE = (0.3, 1.0)
 
 
@@ -87,20 +84,7 @@ def render(instance: Instance, values: IntArray | None = None) -> str:
 
 
 def preset(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "relation": "neighbours",
-        "dim": 64,
-        "heads": 4,
-        "head_dim": 16,
-        "layers": 8,
-        "batch_size": 128,
-        "pool": 4096,
-        "unroll": 1,
-        "horizon": 32,
-        "tau_start": 0.02,
-        "learning_rate": 1e-3,
-        "validation_selector": "critical",
-    }
+    return {**GRAPH_PRESET, "layers": 8, "batch_size": 128, "pool": 4096, "validation_selector": "critical"}
 
 
 FAMILY = Family(
@@ -108,7 +92,6 @@ FAMILY = Family(
     summary="choose the largest (or heaviest) set of vertices no two of which are joined",
     build=build,
     generate=generate,
-    settings={"size": "small", "weighted": False},
     render=render,
     preset=preset,
     graph_of=graph_of,

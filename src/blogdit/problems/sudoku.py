@@ -195,7 +195,6 @@ FAMILY = Family(
     summary="fill a grid so that no row, column or box holds a digit twice",
     build=build,
     generate=generate,
-    settings={"box": 3, "min_givens": "auto", "max_givens": "auto", "unique": True},
     render=render,
     preset=preset,
     recognise=recognise,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -26,14 +25,13 @@ class Budget:
     chains: int | None = None  # of samplers that run several at a time; None: what suits them
 
 
-class System(ABC):
+class System:
     """Something that solves instances. Answers are Results, which are checked exactly when they are built.
 
     A file of `blogdit.bench.systems` lists its systems in `SYSTEMS`; they are found by themselves.
     """
 
     name: str
-    summary: str = ""
     problems: tuple[str, ...] = ()  # names of the families it can solve; none: every instance
     # What limits it where a protocol counts steps: these, its own published number of steps, or seconds all the same.
     counts: Literal["steps", "own steps", "seconds"] = "seconds"
@@ -52,25 +50,24 @@ class System(ABC):
                 return f"{self.name} needs {package}; expected pip install 'blogdit[bench]'"
         return None
 
-    def require(self) -> None:
-        if (reason := self.missing()) is not None:
-            raise InputError(reason)
-
     def provenance(self, instance: Instance) -> str | None:
         """What it has learnt from, if anything: the weights that it uses for such an instance."""
         return None
 
     def warm_up(self, instances: Sequence[Instance], budget: Budget) -> None:
         """What is done once for all instances of this kind, and not timed."""
-        self.require()
+        if (reason := self.missing()) is not None:
+            raise InputError(reason)
         for package in self.packages:
             importlib.import_module(package)
 
-    @abstractmethod
-    def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result: ...
+    # A system has `solve`, or `solve_many` if it is batched; each is made from the other here.
+
+    def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result:
+        return self.solve_many([instance], budget, seed)[0]
 
     def solve_many(self, instances: Sequence[Instance], budget: Budget, seed: int = 0) -> list[Result]:
-        """A Result for each instance, in order; one after the other, unless the system knows better."""
+        """A Result for each instance, in order."""
         share = budget if budget.seconds is None else replace(budget, seconds=budget.seconds / max(len(instances), 1))
         return [self.solve(instance, share, seed) for instance in instances]
 

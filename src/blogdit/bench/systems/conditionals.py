@@ -192,8 +192,3 @@ class Conditionals:
         allowed.index_add_(1, tables.cell, fits.view(rows, -1).float())
         change = (allowed.view(rows, -1, width)[:, tables.asked] < 0.5).float()
         costs.index_add_(1, tables.own, change * tables.weight)
-
-
-def conditional_costs(values: Tensor, batch: Batch) -> Tensor:
-    """The costs of all variables, (R, M, K)."""
-    return Conditionals(batch, torch.arange(batch.groups * batch.variables, device=batch.device)).costs(values)

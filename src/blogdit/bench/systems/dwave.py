@@ -21,7 +21,7 @@ SEEDS = 2**31
 
 class Sampler(System):
     problems = ("mis", "maxcut")
-    packages = ("dwave.samplers", "dimod")
+    packages = ("dwave.samplers", "dimod")  # `warm_up` says which is missing
 
 
 def samplers() -> Any:
@@ -47,22 +47,15 @@ class Annealing(Sampler):
     variables; the best counts."""
 
     name = "annealing"
-    summary = "simulated annealing (dwave-samplers)"
     counts = "steps"
 
     def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result:
-        self.require()
         form, clock = qubo(instance), Clock(budget.seconds)
         target, sampler = model(form), samplers().SimulatedAnnealingSampler()
         sweeps = budget.steps if budget.steps is not None else SWEEPS
         best, lowest, done = np.zeros(form.size, np.int64), np.inf, 0
         while True:
-            found = sampler.sample(
-                target,
-                num_reads=1,
-                num_sweeps=max(sweeps, 1),
-                seed=(seed + done) % SEEDS,
-            )
+            found = sampler.sample(target, num_reads=1, num_sweeps=max(sweeps, 1), seed=(seed + done) % SEEDS)
             done += sweeps
             if len(found) and found.first.energy < lowest:
                 best, lowest = bits_of(found, form), found.first.energy
@@ -79,17 +72,13 @@ class Tabu(Sampler):
     """Restarted tabu search until the time is over."""
 
     name = "tabu"
-    summary = "tabu search (dwave-samplers)"
 
     def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result:
-        self.require()
         seconds = DEFAULT_SECONDS if budget.seconds is None else budget.seconds
         form, clock = qubo(instance), Clock(seconds)
-        found = (
-            samplers()
-            .TabuSampler()
-            .sample(model(form), num_reads=1, timeout=max(int(clock.left * 1000), 1), seed=seed % SEEDS)
-        )
+        target, sampler = model(form), samplers().TabuSampler()
+        timeout = max(int(clock.left * 1000), 1)  # milliseconds
+        found = sampler.sample(target, num_reads=1, timeout=timeout, seed=seed % SEEDS)
         return Result(instance, form.decode(bits_of(found, form)), 0, clock.spent, seed)
 
 

@@ -1,14 +1,15 @@
 """Blocked Gibbs sampling without learning: what the trained network replaces.
 
-The same energy, rates and selectors of blocks as blogdit, but the variables of a block are resampled from their exact
-conditionals, p(x_i = k | all others) ~ exp(-H / tau), one class of variables that share no constraint after the other,
-so that every update is a true Gibbs step. The rate and tau fall geometrically, once over the budget.
+It has the energy and the rates of blogdit, and random blocks. The variables of a block are resampled from their exact
+conditionals, p(x_i = k | all others) ~ exp(-H / tau). Variables are resampled class by class; those of a class share no
+constraint, so every update is a true Gibbs step. The rate and tau fall geometrically, once over the budget.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -16,40 +17,32 @@ from torch import Tensor
 
 from blogdit.bench.systems.base import Budget, Clock, System
 from blogdit.bench.systems.conditionals import Conditionals
-from blogdit.bench.systems.greedy import independent_set, one_exchange
-from blogdit.core.constraints import AllDifferent, Conflict, Count, IntArray, Linear, NotEqual, Table
+from blogdit.bench.systems.greedy import repaired
+from blogdit.core.constraints import IntArray
 from blogdit.core.instance import Instance
 from blogdit.core.result import Result
 from blogdit.method.batch import Batch, collate
-from blogdit.method.blocks import Schedule, Selector, SelectorName
+from blogdit.method.blocks import Schedule, Selector
 from blogdit.method.energy import energy, objective, one_hot, penalty_scale
 from blogdit.method.noise import GeneratorNoise, Noise
-from blogdit.problems import maxcut, mis
+from blogdit.method.relations import relation_list
 
 STEPS = 1000  # where no budget is given
+CHAINS = 4
+HOT, COLD = 1.0, 0.1  # tau at the start and at the end
 ENTRIES = {"cpu": 1 << 18, "cuda": 1 << 26}  # values of all variables of all chains on the device at a time
 
 
-@dataclass
 class Gibbs(System):
-    name: str = "gibbs"
-    block: SelectorName = "random"
-    chains: int = 4
-    tau_start: float = 1.0
-    tau_end: float = 0.1
-    schedule: Schedule = field(default_factory=Schedule)
-    summary = "blocked Gibbs sampling with exact conditionals: blogdit without learning"
+    name = "gibbs"
     batched = True
     counts = "steps"
-
-    def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result:
-        return self.solve_many([instance], budget, seed)[0]
 
     def solve_many(self, instances: Sequence[Instance], budget: Budget, seed: int = 0) -> list[Result]:
         clock, found = Clock(budget.seconds), list[Result]()
         while len(found) < len(instances):
             rest = instances[len(found) :]
-            per_instance = (budget.chains or self.chains) * rest[0].size * int(rest[0].domain_sizes.max(initial=1))
+            per_instance = (budget.chains or CHAINS) * rest[0].size * int(rest[0].domain_sizes.max(initial=1))
             places = max(1, ENTRIES[torch.device(budget.device).type] // max(per_instance, 1))
             together = rest[:places]
             share = None if budget.seconds is None else max(clock.left, 0.0) * len(together) / len(rest)
@@ -60,11 +53,10 @@ class Gibbs(System):
     def _run(self, instances: Sequence[Instance], budget: Budget, seed: int) -> list[Result]:
         clock = Clock(budget.seconds)
         steps = STEPS if budget.steps is None and budget.seconds is None else budget.steps
-        batch = collate(instances, budget.chains or self.chains).to(budget.device)
+        batch = collate(instances, budget.chains or CHAINS).to(budget.device)
         noise = GeneratorNoise(torch.Generator(budget.device).manual_seed(seed))
         classes = classes_of(instances, batch)
-        everyone = Conditionals(batch, torch.arange(batch.groups * batch.variables, device=batch.device))
-        selector = Selector(self.block, batch)
+        selector, schedule = Selector("random", batch), Schedule()
         values = start(batch, noise)
         best, step = Best(batch), 0
         best.keep(values, step)
@@ -73,16 +65,14 @@ class Gibbs(System):
             if max(shares) >= 1 or steps == 0 or bool(best.solved().all()):
                 break
             progress = torch.full((batch.chains, batch.size, 1), max(shares), device=batch.device)
-            tau = self.tau_start * (self.tau_end / self.tau_start) ** max(shares)
-            # What selectors look at: margin asks how sure the conditionals are, the others decode the state.
-            logits = -everyone.costs(values) / tau if self.block == "margin" else one_hot(values, batch)
-            block = selector.draw(logits, self.schedule.rate(progress), noise)
+            tau = HOT * (COLD / HOT) ** max(shares)
+            block = selector.draw(one_hot(values, batch), schedule.rate(progress), noise)
             values = sweep(values, batch, block, classes, tau, noise)
             step += 1
             best.keep(values, step)
         taken = torch.where(best.solved(), best.step, step).tolist()
         return [
-            Result(instance, finish(instance, best.answer(place)), taken[place], clock.spent, seed)
+            Result(instance, repaired(instance, best.answer(place)[: instance.size]), taken[place], clock.spent, seed)
             for place, instance in enumerate(instances)
         ]
 
@@ -119,29 +109,14 @@ def classes_of(instances: Sequence[Instance], batch: Batch) -> list[Conditionals
 
 
 def independent_classes(instance: Instance) -> IntArray:
-    """A class for each variable, greedily the first that no variable of a shared constraint or term has."""
-    scopes: list[IntArray] = []
-    for group in instance.constraints:
-        if isinstance(group, NotEqual | Conflict):
-            scopes += list(group.pairs)
-        elif isinstance(group, AllDifferent | Linear | Count):
-            scopes += [group.scope(index) for index in range(len(group))]
-        elif isinstance(group, Table):
-            scopes += list(group.scopes)
-    if (goal := instance.objective) is not None:
-        scopes += [*goal.differ, *goal.pairwise[:, :2]]
-    inside: list[list[int]] = [[] for _ in range(instance.size)]
-    for index, scope in enumerate(scopes):
-        for variable in scope.tolist():
-            inside[variable].append(index)
-    used: list[set[int]] = [set() for _ in scopes]
-    classes = np.zeros(instance.size, np.int64)
-    for variable in sorted(range(instance.size), key=lambda i: -len(inside[i])):
-        taken = set().union(*(used[index] for index in inside[variable]))
-        number = next(c for c in range(instance.size + 1) if c not in taken)
-        classes[variable] = number
-        for index in inside[variable]:
-            used[index].add(number)
+    """A class for each variable, greedily the first that no variable of a shared constraint or term has. Variables
+    with most neighbours choose first."""
+    source, target, _ = relation_list(instance)  # sorted by target
+    near = np.split(source, np.searchsorted(target, np.arange(1, instance.size)))
+    classes = np.full(instance.size, -1)
+    for variable in sorted(range(instance.size), key=lambda i: -len(near[i])):
+        taken = set(classes[near[variable]].tolist())
+        classes[variable] = next(number for number in itertools.count() if number not in taken)
     return classes
 
 
@@ -160,18 +135,21 @@ class Best:
     def keep(self, values: Tensor, step: int) -> None:
         batch, x = self.batch, one_hot(values, self.batch)
         states, everyone = batch.per_instance(values), torch.arange(batch.size, device=values.device)
+
+        def lower(amounts: Tensor, amount: Tensor, kept: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            """Where a chain has a lower amount than before; the amounts and states then."""
+            lowest, chain = amounts.min(0)
+            better = lowest < amount - 1e-6
+            state = torch.where(better[:, None], states[chain, everyone], kept)
+            return better, torch.where(better, lowest, amount), state
+
         total = energy(x, batch).view(batch.chains, -1)
-        lowest, chain = total.min(0)
-        better = lowest < self.energy - 1e-6
-        self.energy = torch.where(better, lowest, self.energy)
-        self.values = torch.where(better[:, None], states[chain, everyone], self.values)
+        better, self.energy, self.values = lower(total, self.energy, self.values)
         self.step = torch.where(better, step, self.step)
         if batch.optimisation:
             f = objective(x, batch).view(batch.chains, -1)
-            lowest, chain = torch.where(total - f < self.least, f, float("inf")).min(0)
-            better = lowest < self.objective - 1e-6
-            self.objective = torch.where(better, lowest, self.objective)
-            self.valid = torch.where(better[:, None], states[chain, everyone], self.valid)
+            valid = torch.where(total - f < self.least, f, float("inf"))
+            _, self.objective, self.valid = lower(valid, self.objective, self.valid)
 
     def solved(self) -> Tensor:
         """Which instances have an answer that cannot be better, (B,): none, if there is an objective."""
@@ -180,16 +158,6 @@ class Best:
     def answer(self, place: int) -> IntArray:
         found = self.valid if bool(torch.isfinite(self.objective[place])) else self.values
         return found[place].cpu().numpy()
-
-
-def finish(instance: Instance, values: IntArray) -> IntArray:
-    """What blogdit also does with its answers: sets are made independent and maximal, cuts locally optimal."""
-    values = values[: instance.size]
-    if instance.problem == "mis":
-        return independent_set(mis.graph_of(instance), values)
-    if instance.problem == "maxcut":
-        return one_exchange(maxcut.graph_of(instance), values)
-    return values
 
 
 SYSTEMS = (Gibbs(),)

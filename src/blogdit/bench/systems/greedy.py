@@ -18,7 +18,6 @@ from blogdit.problems.graphs import Graph
 
 
 class Greedy(System):
-    summary = "one greedy construction"
     problems: tuple[str, ...] = ("coloring", "mis", "maxcut")
 
     def __init__(self, name: str = "greedy", strategy: str = "largest_first"):
@@ -31,12 +30,19 @@ class Greedy(System):
         if instance.problem == "coloring":
             values = color(coloring.graph_of(instance), int(instance.domain_sizes[0]), self.strategy)
         elif instance.problem == "mis":
-            graph, how = mis.graph_of(instance), "least degree first"
-            values = independent_set(graph, np.zeros(graph.vertices, np.int64))
+            how, values = "least degree first", repaired(instance, np.zeros(instance.size, np.int64))
         else:
-            graph, how = maxcut.graph_of(instance), "one-exchange"
-            values = one_exchange(graph, rng.integers(0, 2, graph.vertices))
+            how, values = "one-exchange", repaired(instance, rng.integers(0, 2, instance.size))
         return Result(instance, values, 1, clock.spent, seed, how)
+
+
+def repaired(instance: Instance, values: IntArray) -> IntArray:
+    """Sets are made independent and maximal, cuts locally optimal; other problems keep their values."""
+    if instance.problem == "mis":
+        return independent_set(mis.graph_of(instance), values)
+    if instance.problem == "maxcut":
+        return one_exchange(maxcut.graph_of(instance), values)
+    return values
 
 
 def color(graph: Graph, colors: int, strategy: str) -> IntArray:

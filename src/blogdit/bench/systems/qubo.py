@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from blogdit.bench.systems.greedy import independent_set, one_exchange
+from blogdit.bench.systems.greedy import repaired
 from blogdit.core.constraints import FloatArray, IntArray
 from blogdit.core.instance import Instance
 from blogdit.problems import coloring, maxcut, mis
@@ -48,10 +48,8 @@ class Qubo:
     def decode(self, bits: IntArray) -> IntArray:
         """An assignment of the instance: sets are made independent and maximal, cuts locally optimal; of several or
         no values that a variable has, the one with the least slope counts."""
-        if self.instance.problem == "mis":
-            return independent_set(mis.graph_of(self.instance), bits)
-        if self.instance.problem == "maxcut":
-            return one_exchange(maxcut.graph_of(self.instance), bits)
+        if self.instance.problem in ("mis", "maxcut"):
+            return repaired(self.instance, bits)
         slope = self.gradient(bits.astype(np.float64)).reshape(self.instance.size, -1)
         scores = np.where(bits.reshape(slope.shape) > 0, slope - 1e9, slope)
         values: IntArray = scores.argmin(1).astype(np.int64)
@@ -74,10 +72,10 @@ def qubo(instance: Instance) -> Qubo:
         houses = instance.constraints[0]
         pairs = np.concatenate([_couples(houses.scope(index)) for index in range(len(houses))])
         pairs = np.unique(np.sort(pairs, axis=1), axis=0)
-        return _one_hot(instance, pairs, SUDOKU_PENALTY, 1.0, SUDOKU_PENALTY, 0.0, -float(instance.size))
+        return _one_hot(instance, pairs, SUDOKU_PENALTY, SUDOKU_PENALTY, 0.0)
     if instance.problem == "coloring":
         # (1 - sum_k x_k)^2 = 1 - sum_k x_k + 2 sum_{k<l} x_k x_l, as x^2 = x
-        return _one_hot(instance, coloring.graph_of(instance).edges, 1.0, 1.0, 2.0, float(instance.size), 0.0)
+        return _one_hot(instance, coloring.graph_of(instance).edges, 1.0, 2.0, float(instance.size))
     raise ValueError(f"no quadratic form of {instance.problem!r}; known: {', '.join(PROBLEMS)}")
 
 
@@ -86,17 +84,9 @@ def _couples(members: IntArray) -> IntArray:
     return np.stack([members[first], members[second]], axis=1)
 
 
-def _one_hot(
-    instance: Instance,
-    pairs: IntArray,
-    between: float,
-    reward: float,
-    within: float,
-    constant: float,
-    target: float,
-) -> Qubo:
-    """Bit i * K + k says that variable i takes value k. Equal values of a pair cost `between`, a value earns `reward`,
-    each further value of a variable costs `within`."""
+def _one_hot(instance: Instance, pairs: IntArray, between: float, within: float, constant: float) -> Qubo:
+    """Bit i * K + k says that variable i takes value k. A value earns 1, two values of one variable cost `within`, and
+    equal values of a pair cost `between`."""
     n, width = instance.size, int(instance.domain_sizes.max(initial=1))
     values = np.arange(width)
     same = (pairs[:, None, :] * width + values[None, :, None]).reshape(-1, 2)
@@ -106,10 +96,10 @@ def _one_hot(
     clamped[instance.is_given, instance.given_values[instance.is_given]] = 1
     return Qubo(
         instance,
-        np.full(n * width, -reward),
+        np.full(n * width, -1.0),
         np.concatenate([same, several]),
         np.concatenate([np.full(len(same), between), np.full(len(several), within)]),
         constant,
         clamped.reshape(-1),
-        target,
+        constant - n,
     )

@@ -10,8 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import takewhile
+from itertools import groupby
 
 import numpy as np
 import torch
@@ -56,39 +55,28 @@ def settings_for(instance: Instance) -> Settings:
 
 class Rlsa(System):
     name = "rlsa"
-    summary = f"regularised Langevin simulated annealing, {CHAINS} chains"
     problems = PROBLEMS
     batched = True
     counts = "own steps"
 
-    def __init__(self, chains: int = CHAINS):
-        self.chains = chains
-
-    def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result:
-        return self.solve_many([instance], budget, seed)[0]
-
     def solve_many(self, instances: Sequence[Instance], budget: Budget, seed: int = 0) -> list[Result]:
-        return [runs[0] for runs in self._run(instances, budget, seed, 1)]
+        return [runs[0] for runs in self.solve_runs(instances, budget, seed)]
 
     def solve_runs(
         self, instances: Sequence[Instance], budget: Budget, seed: int = 0, runs: int = 1
     ) -> list[list[Result]]:
-        """Single chains as runs."""
-        return self._run(instances, budget, seed, runs)
-
-    def _run(self, instances: Sequence[Instance], budget: Budget, seed: int, runs: int) -> list[list[Result]]:
         """The best answer of all chains or, if several runs are asked for, that of each of so many chains."""
         found: list[list[Result]] = []
         clock = Clock(budget.seconds)
         waiting = [qubo(instance) for instance in instances]
+        chains = CHAINS if runs == 1 else runs
         while waiting:
-            chains = self.chains if runs == 1 else runs
             places = max(1, ENTRIES[torch.device(budget.device).type] // (chains * waiting[0].size))
-            together = list(takewhile(partial(_alike, waiting[0]), waiting[:places]))
+            settings, alike = next(groupby(waiting[:places], lambda form: settings_for(form.instance)))
+            together = list(alike)
             share = None if budget.seconds is None else max(clock.left, 0.0) * len(together) / len(waiting)
-            settings = replace(settings_for(together[0].instance), chains=chains)
-            if budget.steps is not None:
-                settings = replace(settings, steps=budget.steps)
+            steps = settings.steps if budget.steps is None else budget.steps
+            settings = replace(settings, chains=chains, steps=steps)
             part = Clock(share)
             energies, states, steps = anneal(together, settings, seed, part, budget.device)
             for form, energy, bits in zip(together, energies, states, strict=True):
@@ -97,11 +85,6 @@ class Rlsa(System):
                 found.append([Result(form.instance, values, steps, part.spent, seed) for values in answers])
             waiting = waiting[len(together) :]
         return found
-
-
-def _alike(form: Qubo, other: Qubo) -> bool:
-    """Whether two forms may share a batch: same problem and settings."""
-    return settings_for(form.instance) == settings_for(other.instance)
 
 
 class _Batch:

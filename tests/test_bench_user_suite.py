@@ -7,12 +7,11 @@ import pytest
 
 import blogdit
 from bench_cases import record
-from blogdit.bench.measures import Records, by_instance
-from blogdit.bench.own import make, named_models
+from blogdit.bench.measures import Records, distance
 from blogdit.bench.records import RECORDS, TABLE, read_records
-from blogdit.bench.statistics import distance
 from blogdit.bench.suites import Case
-from blogdit.bench.yours import for_problem, suite_of
+from blogdit.bench.user_suite import for_problem, suite_of
+from blogdit.bench.variants import make, named_models
 from blogdit.cli.app import run
 from blogdit.core.constraints import Linear
 from blogdit.core.errors import InputError
@@ -50,8 +49,8 @@ def test_the_best_answer_of_all_rows_counts(sense, first, second):
     rows = [record("c", "first", "a", 10), record("c", "first", "b", -3), record("c", "first", "c", 1, valid=False)]
     rows += [record("c", "second", "a", 20), *(record("c", "second", name, 99, valid=False) for name in "bc")]
     case = Case("c", "", "distance", seconds=1, sense=sense)
-    assert list(by_instance(Records(rows), case, "first").values()) == first
-    assert list(by_instance(Records(rows), case, "second").values()) == second
+    assert list(Records(rows).by_instance(case, "first").values()) == first
+    assert list(Records(rows).by_instance(case, "second").values()) == second
 
 
 @pytest.mark.parametrize("sense", ["minimize", "maximize"])

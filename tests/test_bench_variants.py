@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from blogdit.api import load
-from blogdit.bench import own
-from blogdit.bench.own import Blogdit, make, named_models
+from blogdit.bench import variants
 from blogdit.bench.systems import Budget
+from blogdit.bench.variants import Blogdit, make, named_models
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.problems import generate
@@ -41,17 +41,17 @@ def test_the_best_state_of_a_chain_is_the_lowest_of_its_steps():
         many = generate(problem, 3, seed=3, **settings)
         seen = defaultdict(list)
 
-        def list_all(crew, stepped, seen=seen):
-            states = crew.batch.per_instance(stepped.values).numpy()
-            for place, job in enumerate(crew.jobs):
-                for chain in range(crew.batch.chains):
-                    seen[job.index, chain].append(job.instance.verify(states[chain, place, : job.instance.size]))
+        def list_all(slots, stepped, seen=seen):
+            states = slots.batch.per_instance(stepped.values).numpy()
+            for place, slot in enumerate(slots.members):
+                for chain in range(slots.batch.chains):
+                    seen[slot.index, chain].append(slot.instance.verify(states[chain, place, : slot.instance.size]))
 
-        solver = make("blogdit", {})._solver(many[0], Budget(steps=6, chains=3), 1, polish=False)
+        solver = make("blogdit", {}).solver(many[0], Budget(steps=6, chains=3), 1, finish="none")
         solver.watch = list_all
         list(solver.results(many))
         solver.watch = None
-        runs = own.best_of_chains(solver, many)
+        runs = variants.best_of_chains(solver, many)
         assert len(seen) == 9
         for (index, chain), verdicts in seen.items():
             worths = [(v.objective or 0.0) - 100 * v.violated for v in [*verdicts, runs[index][chain].verdict]]
@@ -65,16 +65,16 @@ def test_chains_that_took_no_step_have_what_was_given():
 
 
 def test_models_are_named_by_system(tmp_path):
-    path = str(own.bundled_models()["sudoku"])
+    path = str(variants.bundled_models()["sudoku"])
     models = named_models([f"dit={path}"])
     assert list(models) == [("dit", "sudoku")]
     dit = make("dit", models)
     assert isinstance(dit, Blogdit)
     assert dit.weights["sudoku"] == Path(path)
-    assert dit.weights["mis"] == own.VARIANT_WEIGHTS / "mis-dit.safetensors"
+    assert dit.weights["mis"] == variants.VARIANT_WEIGHTS / "mis-dit.safetensors"
     assert not dit.supports(Instance(np.array([2])))
     rates = make("blogdit", {}, {"rho_max": 0.5, "rho_min": 0.1})
-    assert rates._solver(generate("sudoku", 1, seed=0)[0], Budget(steps=1), 0).model.chain.schedule.rho_max == 0.5
+    assert rates.solver(generate("sudoku", 1, seed=0)[0], Budget(steps=1), 0).model.chain.schedule.rho_max == 0.5
     for wrong in ("dit", "greedy=x"):
         with pytest.raises(InputError, match="expected --model NAME=PATH"):
             named_models([wrong])
@@ -83,11 +83,11 @@ def test_models_are_named_by_system(tmp_path):
 
 
 def test_a_model_may_be_a_row_of_its_own():
-    models = named_models([f"mine={own.bundled_models()['mis']}"])
+    models = named_models([f"mine={variants.bundled_models()['mis']}"])
     assert models == named_models(["mine=mis"])
     mine = make("mine", models)
     assert isinstance(mine, Blogdit)
-    assert own.misfit(mine, generate("coloring", 1, seed=1)[0]) == "mine is a model for mis, not for coloring"
+    assert variants.misfit(mine, generate("coloring", 1, seed=1)[0]) == "mine is a model for mis, not for coloring"
     assert list(mine.weights) == ["mis"]
     assert mine.searches
     assert not make("blogdit-last-step", {}).searches
@@ -109,7 +109,7 @@ DIFFERENCES = {  # of the recipe that a variant was trained with
 @pytest.mark.parametrize("name", DIFFERENCES)
 def test_variants_have_weights_and_differ_as_they_say(name, problem):
     """The same network for the same problem; of what an ablation may change, nothing else is changed."""
-    model = load(own.make(name, {}).weights[problem])
+    model = load(variants.make(name, {}).weights[problem])
     preset, trained = recipe(problem).to_dict(), model.provenance["recipe"]
     assert {key: trained["denoiser"][key] for key in BACKBONE} == {key: preset["denoiser"][key] for key in BACKBONE}
     flat = [{**one["chain"]["schedule"], **one["chain"], **one["training"]} for one in (preset, trained)]

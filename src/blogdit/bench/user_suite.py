@@ -12,7 +12,7 @@ from blogdit.core.errors import InputError
 from blogdit.formats.files import find_files, read_all
 
 if TYPE_CHECKING:
-    from blogdit.bench.own import Models
+    from blogdit.bench.variants import Models
 
 SYSTEMS = ("blogdit", "gibbs", "rlsa", "annealing", "tabu", "cp-sat", "feasibility-jump", "greedy")
 SECONDS = 10.0

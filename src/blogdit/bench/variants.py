@@ -1,0 +1,296 @@
+"""blogdit and its variants as systems beside the baselines."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from blogdit.api import WEIGHTS, bundled_models, load, solver_for
+from blogdit.bench.systems import Budget, System, system, systems
+from blogdit.bench.systems.base import Clock
+from blogdit.core.constraints import IntArray
+from blogdit.core.errors import InputError
+from blogdit.core.instance import Instance
+from blogdit.core.result import Result
+from blogdit.finishers import choose
+from blogdit.method.blocks import Schedule, Selector
+from blogdit.method.chain import sample
+from blogdit.network.checkpoint import Model
+from blogdit.network.inference import fastest
+from blogdit.solver.sampler import Stepped
+from blogdit.solver.slots import Shape, Slot, Slots, shape_of
+from blogdit.solver.solver import Solver
+
+T = TypeVar("T")
+VARIANT_WEIGHTS = WEIGHTS / "variants"
+Models = Mapping[tuple[str, str], Path]  # (system, problem) -> file
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Which weights a variant of blogdit uses, and how it differs in solving."""
+
+    summary: str
+    suffix: str = ""  # of its weights in VARIANT_WEIGHTS, after the name of the problem; none: those of blogdit
+    options: Mapping[str, Any] | None = None
+    last_step: bool = False
+
+
+VARIANTS = {
+    "blogdit": Variant("blogdit, as the model's card recommends"),
+    "blogdit-last-step": Variant("blogdit, judged by its last step only", last_step=True),
+    "blogdit-random-blocks": Variant("the same weights, blocks chosen at random", options={"block": "random"}),
+    "blogdit-margin-blocks": Variant("the same weights, blocks of unsure variables", options={"block": "margin"}),
+    "blogdit-critical-blocks": Variant("the same weights, blocks of violated variables", options={"block": "critical"}),
+    "blogdit-related-blocks": Variant("the same weights, blocks of neighbours", options={"block": "related"}),
+    "blogdit-brief": Variant("trained as briefly as the variants below, to compare them with", "-brief"),
+    "blogdit-no-entropy": Variant("trained without the entropy term", "-no-entropy"),
+    "consformer": Variant(
+        "its predecessor ConsFormer: assignments are updated directly, with Gumbel noise", "-consformer"
+    ),
+    "dit": Variant(
+        "every variable in every block, and the block is hidden: each step sees only the givens, so the chain has no "
+        "memory",
+        "-dit",
+        {"block": "all"},
+    ),
+}
+YOURS = Variant("a model of yours, as it recommends itself")
+
+
+def all_names() -> list[str]:
+    return [*VARIANTS, *systems()]
+
+
+def make(name: str, models: Models, options: Mapping[str, Any] | None = None) -> System:
+    """A system by name: a variant of blogdit, a model that was named, or a baseline."""
+    if name in VARIANTS or name in new_names(models):
+        return Blogdit(name, _weights(name, models), **(options or {}))
+    try:
+        return system(name)
+    except ValueError:
+        raise InputError(f"unknown system {name!r}; expected some of {', '.join(all_names())}") from None
+
+
+def named_models(pairs: Iterable[str]) -> dict[tuple[str, str], Path]:
+    """`NAME=PATH` arguments; the problem is written in the model."""
+    found = {}
+    for pair in pairs:
+        name, equals, path = pair.partition("=")
+        if not equals or not name or name in systems():
+            known = f"one of {', '.join(VARIANTS)}, or a new one"
+            raise InputError(f"expected --model NAME=PATH with NAME {known}, got {pair!r}")
+        found[name, load(path).problem] = bundled_models().get(path, Path(path))
+    return found
+
+
+def misfit(system: System, instance: Instance) -> str | None:
+    """Why a system cannot run on instances like this one, here."""
+    if (missing := system.missing()) is not None:
+        return missing
+    if system.supports(instance):
+        return None
+    if isinstance(system, Blogdit):
+        if system.name not in VARIANTS:
+            return f"{system.name} is a model for {', '.join(system.weights)}, not for {instance.problem}"
+        return f"no model of {system.name} for {instance.problem} (expected --model {system.name}=PATH)"
+    return f"{system.name} does not solve {instance.problem}"
+
+
+def new_names(models: Models) -> list[str]:
+    """The names of models that are neither blogdit's nor a variant's: each is a row by itself."""
+    return list(dict.fromkeys(name for name, _ in models if name not in VARIANTS))
+
+
+@cache
+def fingerprint(path: Path) -> str:
+    """Tells weights apart: all training runs give their files the same names."""
+    return f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
+
+
+def _weights(name: str, models: Models) -> dict[str, Path]:
+    """The model of each problem: one that was named, else a bundled one. A variant with blogdit's weights takes those
+    that were named for blogdit."""
+    if name not in VARIANTS:
+        return {problem: path for (of, problem), path in models.items() if of == name}
+    variant = VARIANTS[name]
+    bundled = bundled_models(VARIANT_WEIGHTS if variant.suffix else WEIGHTS)
+    found = {stem.removesuffix(variant.suffix): path for stem, path in bundled.items() if stem.endswith(variant.suffix)}
+    for owner in ("blogdit", name) if not variant.suffix else (name,):
+        found |= {problem: path for (of, problem), path in models.items() if of == owner}
+    return found
+
+
+@cache
+def _model(path: Path) -> Model:
+    return load(path)
+
+
+class Blogdit(System):
+    """A model on all instances at the same time; without a step limit each has the seconds of the call."""
+
+    counts = "steps"
+    batched = True
+
+    def __init__(
+        self,
+        name: str,
+        weights: Mapping[str, Path],
+        rho_max: float | None = None,
+        rho_min: float | None = None,
+        finish: str | None = None,
+    ):
+        self.name, self.weights, self.finish = name, weights, finish
+        self.variant = VARIANTS.get(name, YOURS)
+        self.problems = tuple(weights)
+        self.warm: set[Shape] = set()
+        self.searches = finish != "none" and not self.variant.last_step
+        self.rates = None if rho_max is None or rho_min is None else Schedule(rho_max, rho_min)
+
+    def supports(self, instance: Instance) -> bool:
+        return instance.problem in self.weights
+
+    def provenance(self, instance: Instance) -> str:
+        return fingerprint(self.weights[instance.problem])
+
+    def solver(self, instance: Instance, budget: Budget, seed: int, **options: Any) -> Solver:
+        model = _model(self.weights[instance.problem])
+        if self.rates is not None:
+            model = replace(model, chain=replace(model.chain, schedule=self.rates))
+        limits = {"steps": budget.steps, "time_limit": budget.seconds, "total_time": budget.seconds}
+        chosen = {"chains": budget.chains, "seed": seed, "finish": self.finish, **(self.variant.options or {})}
+        return solver_for(instance, model, budget.device, **{**limits, **chosen, **options})
+
+    def warm_up(self, instances: Sequence[Instance], budget: Budget) -> None:
+        """The weights; on a GPU two steps for each shape, which compile its kernels, then the finisher."""
+        _model(self.weights[instances[0].problem])
+        if budget.device == "cpu":
+            return
+
+        def work(together: list[Instance], share: Budget) -> list[Instance]:
+            if (shape := shape_of(together[0])) not in self.warm:
+                solver = self.solver(together[0], share, 0, finish="none")
+                list(solver.results(together[:64]))
+                local = choose("auto", together[0], solver.finishing.finishers)[-1].name
+                if self.searches and local != "exact":
+                    list(self.solver(together[0], share, 0, finish=local).results(together[:1]))
+                self.warm.add(shape)
+            return together
+
+        _by_shape(instances, replace(budget, seconds=None, steps=2), work)
+
+    def solve_many(self, instances: Sequence[Instance], budget: Budget, seed: int = 0) -> list[Result]:
+        def work(together: list[Instance], share: Budget) -> list[Result]:
+            # If all share their seconds, all have to begin at once; else they come and go.
+            size = None if share.seconds is None else len(together)
+            solver = self.solver(together[0], share, seed, batch_size=size)
+            if self.variant.last_step:
+                return last_states(solver, together)
+            found = dict(solver.results(together))
+            return [found.get(place) or Result(one, one.given_values, seed=seed) for place, one in enumerate(together)]
+
+        return _by_shape(instances, budget, work)
+
+    def solve_runs(
+        self, instances: Sequence[Instance], budget: Budget, seed: int = 0, runs: int = 1
+    ) -> list[list[Result]]:
+        """One chain for each run, all at the same time; the best state of each chain, without a finisher."""
+
+        def work(together: list[Instance], share: Budget) -> list[list[Result]]:
+            solver = self.solver(together[0], share, seed, batch_size=len(together), finish="none")
+            return best_of_chains(solver, together)
+
+        return _by_shape(instances, replace(budget, chains=runs), work)
+
+
+def _by_shape(
+    instances: Sequence[Instance], budget: Budget, work: Callable[[list[Instance], Budget], Sequence[T]]
+) -> list[T]:
+    """`work` on the instances of each shape, which fit one batch, with their part of the seconds."""
+    shapes: dict[Shape, list[int]] = {}
+    for place, instance in enumerate(instances):
+        shapes.setdefault(shape_of(instance), []).append(place)
+    found: dict[int, T] = {}
+    for places in shapes.values():
+        seconds = None if budget.seconds is None else budget.seconds * len(places) / len(instances)
+        done = work([instances[place] for place in places], replace(budget, seconds=seconds))
+        found |= zip(places, done, strict=True)
+    return [found[place] for place in range(len(instances))]
+
+
+class LowestStates:
+    """The state with the lowest energy of every chain, of all batches of a solver; kept on the device."""
+
+    def __init__(self) -> None:
+        # Of each batch its slots (not its tensors: they may have to make room), energies (chains, B) and states
+        # (chains, B, N).
+        self.batches: list[tuple[list[Slot], Tensor, Tensor]] = []
+
+    def __call__(self, slots: Slots, stepped: Stepped) -> None:
+        values = slots.batch.per_instance(stepped.values)
+        if not self.batches or self.batches[-1][0] is not slots.members:
+            self.batches.append((slots.members, torch.full_like(stepped.energy, torch.inf), values.clone()))
+        _, energies, states = self.batches[-1]
+        states.copy_(torch.where((stepped.energy < energies)[..., None], values, states))
+        energies.copy_(torch.minimum(energies, stepped.energy))
+
+    def of(self, index: int) -> list[IntArray]:
+        """Of each chain of an instance; none, if it took no step."""
+        found = [
+            (energies[:, place].cpu(), states[:, place, : slot.instance.size].cpu().numpy())
+            for members, energies, states in self.batches
+            for place, slot in enumerate(members)
+            if slot.index == index
+        ]
+        lowest = torch.stack([energies for energies, _ in found]).argmin(0).tolist() if found else []
+        return [found[part][1][chain] for chain, part in enumerate(lowest)]
+
+
+def best_of_chains(solver: Solver, instances: Sequence[Instance]) -> list[list[Result]]:
+    """The state with the lowest energy of every chain."""
+    clock, lowest, options = Clock(None), LowestStates(), solver.options
+    solver.watch = lowest
+    steps = {index: result.steps for index, result in solver.results(instances)}
+    return [
+        [
+            Result(one, values, steps.get(place, 0), clock.spent, options.seed)
+            for values in lowest.of(place) or [one.given_values] * options.chains
+        ]
+        for place, one in enumerate(instances)
+    ]
+
+
+@torch.no_grad()
+def last_states(solver: Solver, instances: Sequence[Instance]) -> list[Result]:
+    """Where the first chain of each instance is after all steps, or when the time is over, solved before or not; the
+    block schedule runs in plain cycles."""
+    options, model, found = solver.options, solver.model, list[Result]()
+    most = math.inf if options.steps is None else options.steps
+    size = solver.capacity(shape_of(instances[0]))
+    parts = [instances[start : start + size] for start in range(0, len(instances), size)]
+    for part in parts:
+        clock = Clock(None if options.total_time is None else options.total_time / len(parts))
+        members = [Slot(place, one) for place, one in enumerate(part)]
+        slots = Slots.enter(members, model, 1, options.seed, solver.device, [-math.inf] * len(part))
+        progress = torch.arange(options.cycle, device=solver.device) / max(options.cycle - 1, 1)
+        rates = itertools.cycle(model.chain.schedule.rate(progress[:, None, None, None].expand(-1, 1, len(part), 1)))
+        denoise, selector = fastest(model.denoiser, slots.batch), Selector(options.block, slots.batch)
+        chain = sample(denoise, slots.batch, slots.logits, rates, model.chain, selector, slots.noise)
+        step = 0
+        while step < most and clock.left > 0:
+            slots.logits, step = next(chain).logits, step + 1
+        ends = slots.chain_values(range(len(part)))
+        found += [
+            Result(one, values[0], step, clock.spent, options.seed, model.name)
+            for one, values in zip(part, ends, strict=True)
+        ]
+    return found
