@@ -15,9 +15,9 @@ import pytest
 
 from blogdit import formats
 from blogdit.bench import runner
-from blogdit.bench.own import make
 from blogdit.bench.suites import SUITES
 from blogdit.bench.systems import Budget, system
+from blogdit.bench.variants import make
 from blogdit.cli.app import run
 
 ROOT = Path(__file__).parent.parent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from blogdit.bench.own import LowestStates
+from blogdit.bench.variants import LowestStates
 from blogdit.method.blocks import Schedule
 from blogdit.problems import generate
 from blogdit.solver.events import Step
