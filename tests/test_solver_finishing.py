@@ -63,12 +63,12 @@ def test_without_a_finisher_the_sampler_has_all_the_time(clock):
     assert solved_by(clock.solver(time_limit=2.0, finish="none"), TRIANGLE).steps == pytest.approx(20, abs=1)
 
 
-def test_auto_begins_with_the_exact_finisher_and_goes_on_with_a_local_one(model):
+def test_auto_is_a_local_search_the_exact_finisher_and_the_local_search_again(model):
     solver = Solver(model, SolveOptions())
     graph, cut, graph_set = (generate(name, 1, seed=0)[0] for name in ("coloring", "maxcut", "mis"))
     puzzle = generate("sudoku", 1, seed=0)[0]
     names = [[one.name for one in solver.finishing.of(each)] for each in (graph, cut, graph_set, puzzle)]
-    assert names == [["exact", "tabu"], ["exact", "annealing"], ["exact", "swaps"], ["exact"]]
+    assert names == [[local, "exact", local] for local in ("tabu", "annealing", "swaps")] + [["exact"]]
 
 
 def test_a_solved_instance_does_not_wait_for_a_finisher(clock, recorder):

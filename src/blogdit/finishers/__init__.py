@@ -40,12 +40,15 @@ def make(device: torch.device | str, threads: int | None = None) -> dict[str, Fi
 
 
 def choose(mode: str, instance: Instance, finishers: Mapping[str, Finisher]) -> tuple[Finisher, ...]:
-    """The finishers for an instance: "auto" (the exact one and a local search), "none", or one by its name."""
+    """The finishers for an instance, in the order of their turns: "auto", "none", or one by its name.
+
+    "auto" is a local search, the exact finisher, and the local search again; or the exact one alone.
+    """
     if mode == "none":
         return ()
     if mode == "auto":
-        local = [finishers[name] for name in LOCAL if finishers[name].supports(instance)]
-        return (finishers[Exact.name], *local[:1])
+        local = [finishers[name] for name in LOCAL if finishers[name].supports(instance)][:1]
+        return (*local, finishers[Exact.name], *local)
     if mode not in finishers:
         raise InputError(f"unknown finisher {mode!r}; expected {', '.join(MODES)} or one of {', '.join(finishers)}")
     if not finishers[mode].supports(instance):

@@ -182,17 +182,17 @@ class Solver:
         return slot.budget.over or slot.budget.is_due()
 
     def _finishers_of(self, slots: Slots, places: list[int]) -> list[tuple[Finisher, list[int]]]:
-        """Which finisher works on whom. Where steps are counted there is one turn, and all finishers of an
-        instance have it one after the other."""
-        groups: dict[str, tuple[Finisher, list[int]]] = {}
+        """Which finisher works on whom. Where steps are counted there is one turn, and all finishers of an instance
+        have it one after the other."""
+        groups: dict[tuple[int, str], tuple[Finisher, list[int]]] = {}
         for place in places:
             slot = slots.members[place]
             chosen = self.finishing.of(slot.instance)
             if self.options.steps is None:
                 chosen = chosen[min(slot.budget.turn, len(chosen) - 1) :][:1]
-            for finisher in chosen:
-                groups.setdefault(finisher.name, (finisher, []))[1].append(place)
-        return [groups[name] for name in self.finishing.finishers if name in groups]
+            for number, finisher in enumerate(dict.fromkeys(chosen)):
+                groups.setdefault((number, finisher.name), (finisher, []))[1].append(place)
+        return [groups[key] for key in sorted(groups)]
 
     def _finish(self, slots: Slots, places: list[int], finisher: Finisher) -> None:
         if not places or self._ends():
