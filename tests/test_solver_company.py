@@ -32,11 +32,10 @@ def test_sudokus_get_the_same_answers_in_any_company(sudoku4, puzzles):
 @pytest.mark.parametrize("case", CASES)
 def test_graphs_get_the_same_answers_in_any_company(case):
     problem, settings, options = CASES[case]
-    graphs = generate(problem, {"mis": 8, "maxcut": 9, "coloring": 70}[problem], seed=2, **settings)
+    graphs = generate(problem, {"mis": 4, "maxcut": 5, "coloring": 12}[problem], seed=2, **settings)
     model = random_model(edge_features=problem == "maxcut")
     alone = answers(model, graphs, batch_size=1, **options)
     assert alone == answers(model, graphs, batch_size=7, **options)
-    assert alone == answers(model, graphs, batch_size=64, **options)
     shuffled = np.random.default_rng(1).permutation(len(graphs)).tolist()
     assert alone == answers(model, graphs, shuffled, batch_size=7, **options)
 

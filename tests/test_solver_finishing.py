@@ -30,13 +30,14 @@ def solved_by(solver, instance):
 
 
 def test_sampler_and_finisher_take_turns(clock, recorder):
-    """A limit of 21 s has turns that end after 1, 5 and 21 s; the finisher gets the second half of each."""
-    solver = clock.solver(time_limit=21.0)
+    """A limit of 10.5 s has turns that end after 0.5, 2.5 and 10.5 s; the finisher gets the second half of each."""
+    clock.tick = 0.05
+    solver = clock.solver(time_limit=10.5)
     one = recorder(solver, clock)
     result = solved_by(solver, TRIANGLE)
-    assert [left for _, _, left in one.calls] == pytest.approx([0.5, 2.0, 8.0], abs=0.11)
+    assert [left for _, _, left in one.calls] == pytest.approx([0.25, 1.0, 4.0], abs=0.06)
     assert result.steps == pytest.approx(105, abs=4)
-    assert result.seconds == pytest.approx(21.0, abs=0.11)
+    assert result.seconds == pytest.approx(10.5, abs=0.06)
     assert result.status == "unknown"
 
 
@@ -127,7 +128,7 @@ def test_reading_takes_little_of_a_total_time(clock, recorder):
 def test_fewer_chains_where_a_step_of_all_does_not_fit(clock):
     solver = clock.solver(time_limit=21.0, chains=8, finish="none")
     solver.pace.seconds_per_work = None
-    solver.pace.expected = lambda instance: 0.3  # for one chain; the first turn has 1 s
+    solver.pace.expected = lambda instance: 0.15  # for one chain; the first turn has 0.5 s
     slots = solver._refill(None, _queue(solver, TRIANGLE))
     assert slots.batch.chains == 3
     solver.options = SolveOptions(steps=5, chains=8)

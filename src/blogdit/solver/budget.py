@@ -10,16 +10,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-# Turns of 1/21, 4/21 and 16/21 of a time limit: with half of each for the finisher, it is first asked after 1/42 of the
-# limit, which is 0.24 s of the default 10 s. More turns cost more than they gain, as a finisher begins anew in each.
-TURNS, GROWTH = 3, 4
-SHARES = sum(GROWTH**turn for turn in range(TURNS))
-FIRST_TURN = 1.0  # seconds, where nothing limits the time
+GROWTH = 4  # a finisher begins anew in every turn, so that many short turns would cost more than they gain
+FIRST_TURN = 0.5  # seconds: long enough for some steps on a CPU, short enough that an easy instance is not kept waiting
+LEAST_TURNS = 3  # of a short time limit, in which the first turn is shorter: 1/21 of it
 
 
 @dataclass
 class Budget:
-    """The seconds of one instance. They are its own: see `Solver.charge`."""
+    """The seconds of one instance. They are its own: see `Solver.own_seconds`."""
 
     limit: float = math.inf
     finish_share: float = 0.0  # of every turn, for the finisher
@@ -43,8 +41,8 @@ class Budget:
     @property
     def turn_end(self) -> float:
         """The seconds after which this turn is over."""
-        first = FIRST_TURN if math.isinf(self.limit) else self.limit / SHARES
-        return min(first * sum(GROWTH**turn for turn in range(self.turn + 1)), self.limit)
+        first = min(FIRST_TURN, self.limit / _turns_together(LEAST_TURNS))
+        return min(first * _turns_together(self.turn + 1), self.limit)
 
     @property
     def sampling_left(self) -> float:
@@ -70,3 +68,8 @@ class Budget:
 
     def next_turn(self) -> None:
         self.turn += 1
+
+
+def _turns_together(number: int) -> int:
+    """How long so many turns are together, in units of the first: 1 + 4 + 16 + ..."""
+    return sum(GROWTH**turn for turn in range(number))
