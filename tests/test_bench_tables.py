@@ -277,7 +277,7 @@ def test_the_page_of_results_has_a_part_for_every_suite():
     parts = report.PART.findall((DOCS / "results.md").read_text())
     assert [name for _, name, _, _ in parts] == list(SUITES)
     figures_alone = {name for _, name, figure_only, _ in parts if figure_only}
-    assert figures_alone == {"ablations", "block-rates", "cost", "per-instance"}
+    assert figures_alone == {"ablations", "block-rates", "steps", "cost", "per-instance"}
 
 
 def test_runs_under_other_conditions_have_a_table_of_their_own(tmp_path, monkeypatch):
