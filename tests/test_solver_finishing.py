@@ -128,7 +128,7 @@ def test_reading_takes_little_of_a_total_time(clock, recorder):
 def test_fewer_chains_where_a_step_of_all_does_not_fit(clock):
     solver = clock.solver(time_limit=21.0, chains=8, finish="none")
     solver.pace.seconds_per_work = None
-    solver.pace.expected = lambda instance: 0.15  # for one chain; the first turn has 0.5 s
+    solver.pace.expected = lambda *facts: 0.15  # for one chain; the first turn has 0.5 s
     slots = solver._refill(None, _queue(solver, TRIANGLE))
     assert slots.batch.chains == 3
     solver.options = SolveOptions(steps=5, chains=8)
@@ -146,12 +146,12 @@ def _queue(solver, *instances):
 def test_a_step_that_does_not_fit_is_not_begun_and_said_so(clock, recorder):
     solver, notes = clock.solver(time_limit=2.0), []
     one = recorder(solver, clock)
-    solver.on_note, solver.pace.expected = notes.append, lambda instance: 1.5
+    solver.on_note, solver.pace.expected = notes.append, lambda *facts: 1.5
     result = solved_by(solver, TRIANGLE)
     assert (result.steps, result.sampler) == (0, None)
     assert sum(left for _, _, left in one.calls) == pytest.approx(2.0)
     assert len(notes) == 1
-    assert "one step would take about 1.5 s" in notes[0]
+    assert "one step takes about 1.5 s" in notes[0]
 
 
 # -- what it is given, and whose answer counts -----------------------------------------------------------------------

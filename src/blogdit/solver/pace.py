@@ -36,14 +36,15 @@ class Pace:
         self.model, self.device = model, device
         self.seconds_per_work: float | None = None
 
-    def expected(self, instance: Instance) -> float:
+    def expected(self, instance: Instance, amount: int | None = None) -> float:
+        """`amount` is its work, for callers who know it already."""
         if self.seconds_per_work is None:
             self.seconds_per_work = self._try(instance)
-        return work(instance) * self.seconds_per_work
+        return (work(instance) if amount is None else amount) * self.seconds_per_work
 
-    def learn(self, instances: list[Instance], chains: int, seconds: float) -> None:
-        """From a step that was taken."""
-        self.seconds_per_work = seconds / max(chains * sum(map(work, instances)), 1)
+    def learn(self, amount: int, seconds: float) -> None:
+        """From a step that was taken, of so much work."""
+        self.seconds_per_work = seconds / max(amount, 1)
 
     @torch.no_grad()
     def _try(self, like: Instance) -> float:

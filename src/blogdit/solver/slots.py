@@ -11,6 +11,7 @@ import sys
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -27,6 +28,7 @@ from blogdit.network.checkpoint import Model
 from blogdit.network.kernels.noise import stream_noise
 from blogdit.solver.budget import Budget
 from blogdit.solver.options import SolveOptions
+from blogdit.solver.pace import work
 
 TOLERANCE = 1e-6  # energies closer than this are equal: sums of real weights depend on the order of addition
 
@@ -53,6 +55,11 @@ class Slot:
 
     def __post_init__(self) -> None:
         self.shape = shape_of(self.instance)
+
+    @cached_property
+    def work(self) -> int:
+        """What the time of a step of one chain grows with."""
+        return work(self.instance)
 
 
 def goal_of(instance: Instance, options: SolveOptions) -> float:

@@ -127,7 +127,7 @@ class Solver:
         elapsed = time.monotonic() - began
         for slot in members:
             slot.budget.sampled += self.own_seconds(elapsed, len(members))
-        self.pace.learn([slot.instance for slot in members], slots.batch.chains, elapsed / count)
+        self.pace.learn(slots.batch.chains * sum(slot.work for slot in members), elapsed / count)
         return [] if before is None or stepped is None else steps_of(self.finishing, slots, before, stepped)
 
     def _steps_until_look(self, slots: Slots) -> int:
@@ -140,7 +140,7 @@ class Solver:
         seconds = min(slot.budget.sampling_left for slot in members)
         if self.sampler is None or math.isinf(seconds):  # the first step tells how long one takes
             return most if math.isinf(seconds) else 1
-        expected = slots.batch.chains * sum(self.pace.expected(slot.instance) for slot in members)
+        expected = slots.batch.chains * sum(self.pace.expected(slot.instance, slot.work) for slot in members)
         return max(min(most, int(seconds / max(self.own_seconds(expected, len(members)), 1e-9))), 1)
 
     def own_seconds(self, elapsed: float, members: int) -> float:
@@ -271,7 +271,7 @@ class Solver:
         if chains is None:
             chains = self.options.chains
             if chains > 1 and self._is_short_of_time:
-                slowest = max(self.pace.expected(slot.instance) for slot in members)
+                slowest = max(self.pace.expected(slot.instance, slot.work) for slot in members)
                 fitting = min(slot.budget.sampling_left for slot in members) / max(slowest, 1e-9)
                 chains = max(1, min(chains, int(fitting)))
         goals = [goal_of(slot.instance, self.options) for slot in members]
@@ -291,12 +291,10 @@ class Solver:
             limit = remaining / left * (together if self.device.type == "cuda" else 1)
         share = options.finish_share if self.finishing.of(slot.instance) else 0.0
         budget = replace(slot.budget, limit=min(limit, remaining) + slot.budget.spent, finish_share=share)
-        if share and self._is_short_of_time and self.pace.expected(slot.instance) > (1 - share) * budget.limit:
-            self.on_note(
-                f"{slot.instance.name or 'an instance'}: one step would take about "
-                f"{self.pace.expected(slot.instance):.1f} s here, more than its time limit allows; "
-                "the finisher starts without the sampler (a larger time limit lets it sample)"
-            )
+        seconds = self.pace.expected(slot.instance, slot.work) if share and self._is_short_of_time else 0.0
+        if seconds > (1 - share) * budget.limit:
+            name = slot.instance.name or "an instance"
+            self.on_note(f"{name}: one step takes about {seconds:.1f} s here, too long for its time limit; not sampled")
             budget.finish_share = 1.0
         return budget
 

@@ -37,7 +37,7 @@ def _list(cell, here, starts_ptr, count, variables, edges):
     return before + start, before + end, cell - place + group * variables
 
 
-# One version of each kernel for all sizes of a batch: a crew changes its size again and again.
+# One version of each kernel for all sizes of a batch: a batch changes its size again and again.
 @triton.jit(do_not_specialize=["cells", "count", "edges"])
 def _forward_kernel(
     qkv_ptr, source_ptr, starts_ptr, bias_ptr, out_ptr, lse_ptr,

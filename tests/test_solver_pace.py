@@ -1,0 +1,45 @@
+"""How long a step takes: measured on this machine, not assumed."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import torch
+
+from blogdit.core.constraints import NotEqual
+from blogdit.core.instance import Instance
+from blogdit.problems import generate
+from blogdit.solver.pace import PAIRS_PER_VARIABLE, Pace, work
+from helpers import random_model
+
+CPU = torch.device("cpu")
+
+
+def test_work_counts_pairs_and_variables_for_each_value():
+    assert work(Instance([3, 3, 3], (NotEqual([[0, 1], [1, 2]]),))) == (2 + 3 * PAIRS_PER_VARIABLE) * 3
+    assert work(Instance([])) == 0
+
+
+def test_a_trial_comes_first_and_then_the_steps_that_were_taken():
+    pace, (graph,) = Pace(random_model(), CPU), generate("coloring", 1, seed=0, vertices=40)
+    first = pace.expected(graph)
+    assert 0 < first < 5
+    assert pace.expected(graph) == first, "one trial is enough"
+    pace.learn(10 * work(graph), 2.5)
+    assert pace.expected(graph) == pace.expected(graph, work(graph)) == 0.25
+
+
+def test_a_slower_network_is_seen_to_be_slower(monkeypatch):
+    """The clock that a trial looks at goes ten times as fast."""
+    (graph,) = generate("coloring", 1, seed=0, vertices=40)
+    usual, real = min(Pace(random_model(), CPU).expected(graph) for _ in range(5)), time.perf_counter
+    monkeypatch.setattr(time, "perf_counter", lambda: 10 * real())
+    assert min(Pace(random_model(), CPU).expected(graph) for _ in range(5)) > 2 * usual
+
+
+def test_models_that_place_variables_on_a_grid_are_tried_too():
+    model = random_model(position_dims=2)
+    (puzzle,) = generate("sudoku", 1, seed=0, box=2)
+    assert Pace(model, CPU).expected(puzzle) > 0
+    assert Pace(random_model(), CPU).expected(Instance(np.full(20_000, 2))) > 0
