@@ -41,6 +41,14 @@ def test_sampler_and_finisher_take_turns(clock, recorder):
     assert result.status == "unknown"
 
 
+def test_a_finisher_that_is_done_at_once_is_asked_once_in_every_turn(clock, recorder):
+    solver = clock.solver(time_limit=10.5)
+    one = recorder(solver, clock, seconds=1e-6)
+    result = solved_by(solver, TRIANGLE)
+    assert len(one.calls) == 3
+    assert result.seconds == pytest.approx(5.25, abs=0.11), "nothing is left to do in the rest of the time"
+
+
 def test_the_share_of_the_finisher_is_an_option(clock, recorder):
     solver = clock.solver(time_limit=15.0, finish_share=0.2)
     one = recorder(solver, clock)

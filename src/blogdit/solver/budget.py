@@ -45,6 +45,10 @@ class Budget:
         return min(first * _turns_together(self.turn + 1), self.limit)
 
     @property
+    def is_last_turn(self) -> bool:
+        return self.turn_end >= self.limit
+
+    @property
     def sampling_left(self) -> float:
         """Seconds that the sampler still has in this turn."""
         return (1 - self.finish_share) * self.turn_end - self.sampled

@@ -171,8 +171,9 @@ class Solver:
             self._finish(slots, [p for p in places if not self.finishing.is_decided(slots.members[p])], finisher)
         for place in due:
             slot = slots.members[place]
+            is_last = self.options.steps is not None or slot.budget.is_last_turn
             slot.budget.next_turn()
-            if self.options.steps is not None or slot.budget.over or self.finishing.is_decided(slot):
+            if is_last or slot.budget.over or self.finishing.is_decided(slot):
                 yield self._answer(slots, place, complete=not self.stopping)
 
     def _is_due(self, slot: Slot) -> bool:
