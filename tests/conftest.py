@@ -78,14 +78,18 @@ class Recorder:
     name = "recorder"
 
     def __init__(self, clock=None, seconds=None, answer=None):
-        self.clock, self.seconds, self.answer, self.calls = clock, seconds, answer, []
+        self.clock, self.seconds, self.answer, self.calls, self.prepared = clock, seconds, answer, [], False
 
     def supports(self, instance):
         return True
 
+    def prepare(self):
+        self.prepared = True
+
     def finish(self, tasks, deadline, seed):
         from blogdit.finishers.base import Finish
 
+        assert self.prepared
         self.calls.append((tasks, deadline, deadline.left if not deadline.unlimited else None))
         if self.clock is not None:
             self.clock.now += self.seconds or (0.0 if deadline.unlimited else deadline.left)

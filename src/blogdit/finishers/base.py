@@ -66,6 +66,10 @@ class Finisher(Protocol):
         """Whether it can work on such an instance at all."""
         ...
 
+    def prepare(self) -> None:
+        """Load what it needs. Called before the first `finish`; no instance pays for it."""
+        ...
+
     def finish(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[Finish]:
         """An outcome for each task, in order. Returns soon after the deadline has passed."""
         ...

@@ -42,6 +42,10 @@ class Exact:
     def supports(self, instance: Instance) -> bool:
         return True
 
+    def prepare(self) -> None:
+        """Importing OR-Tools takes about half a second, once."""
+        import ortools.sat.python.cp_model  # noqa: F401
+
     def finish(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[Finish]:
         if not tasks:
             return []

@@ -66,6 +66,9 @@ class LocalSearch:
         self.device = torch.device(device)
         self.kernels = runs_kernels(self.device)
 
+    def prepare(self) -> None:
+        """Nothing to load."""
+
     def measure(self, instance: Instance) -> tuple[int, int]:
         """What decides how much room an instance takes on a GPU: its size, and one more number."""
         return instance.size, 0

@@ -198,6 +198,7 @@ class Solver:
     def _finish(self, slots: Slots, places: list[int], finisher: Finisher) -> None:
         if not places or self._ends():
             return
+        finisher.prepare()
         members = [slots.members[place] for place in places]
         if self.options.steps is not None:  # a fixed amount of work, so that the answer does not depend on the clock
             end = time.monotonic() + self._all_seconds([slot.budget.limit - slot.budget.spent for slot in members])
