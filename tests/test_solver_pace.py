@@ -22,7 +22,7 @@ def test_work_counts_pairs_and_variables_for_each_value():
 
 
 def test_a_trial_comes_first_and_then_the_steps_that_were_taken():
-    pace, (graph,) = Pace(random_model(), CPU), generate("coloring", 1, seed=0, vertices=40)
+    pace, (graph,) = Pace(random_model(), CPU), generate("coloring", 1, seed=0, vertices=300)
     first = pace.expected(graph)
     assert 0 < first < 5
     assert pace.expected(graph) == first, "one trial is enough"
@@ -32,7 +32,7 @@ def test_a_trial_comes_first_and_then_the_steps_that_were_taken():
 
 def test_a_slower_network_is_seen_to_be_slower(monkeypatch):
     """The clock that a trial looks at goes ten times as fast."""
-    (graph,) = generate("coloring", 1, seed=0, vertices=40)
+    (graph,) = generate("coloring", 1, seed=0, vertices=300)
     usual, real = min(Pace(random_model(), CPU).expected(graph) for _ in range(5)), time.perf_counter
     monkeypatch.setattr(time, "perf_counter", lambda: 10 * real())
     assert min(Pace(random_model(), CPU).expected(graph) for _ in range(5)) > 2 * usual
@@ -40,6 +40,15 @@ def test_a_slower_network_is_seen_to_be_slower(monkeypatch):
 
 def test_models_that_place_variables_on_a_grid_are_tried_too():
     model = random_model(position_dims=2)
-    (puzzle,) = generate("sudoku", 1, seed=0, box=2)
-    assert Pace(model, CPU).expected(puzzle) > 0
+    grid = Instance(np.full(400, 2), positions=np.argwhere(np.ones((20, 20))))
+    assert Pace(model, CPU).expected(grid) > 0
     assert Pace(random_model(), CPU).expected(Instance(np.full(20_000, 2))) > 0
+
+
+def test_a_small_instance_is_its_own_trial():
+    (puzzle,) = generate("sudoku", 1, seed=0)
+    pace = Pace(random_model(), CPU)
+    assert pace.expected(puzzle) == 0
+    assert pace.seconds_per_work is None
+    pace.learn(work(puzzle), 0.5)
+    assert pace.expected(puzzle) == 0.5
