@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from blogdit.core.instance import Instance
 from blogdit.core.result import Result, Sampled
 from blogdit.finishers import choose, make
 from blogdit.finishers.base import Deadline, Finisher, Task
+from blogdit.finishers.tasks import cost
 from blogdit.solver.options import SolveOptions
 from blogdit.solver.slots import Slot, Slots, goal_of
 
@@ -22,8 +23,8 @@ SAMPLER = "sampler"
 class Finishing:
     """Calls finishers for slots and builds results. It remembers what finishers found in the slots themselves."""
 
-    def __init__(self, options: SolveOptions, model: str, device: torch.device, stopped: Callable[[], bool]):
-        self.options, self.model, self.stopped = options, model, stopped
+    def __init__(self, options: SolveOptions, model: str, device: torch.device):
+        self.options, self.model = options, model
         self.finishers = make(device, torch.get_num_threads())
 
     def of(self, instance: Instance) -> tuple[Finisher, ...]:
@@ -116,11 +117,5 @@ class Finishing:
 
 
 def is_better(instance: Instance, values: IntArray, other: IntArray) -> bool:
-    """Whether `values` are valid where `other` is not, have a better objective, or violate less."""
-    one, two = instance.verify(values), instance.verify(other)
-    if one.satisfied != two.satisfied or not one.satisfied:
-        return one.violated < two.violated
-    if instance.objective is None:
-        return False
-    sign = 1.0 if instance.objective.sense == "minimize" else -1.0
-    return sign * (one.objective or 0.0) < sign * (two.objective or 0.0)
+    """Whether `values` violate less than `other` or, if they violate as much, have a better objective."""
+    return cost(instance, values) < cost(instance, other)

@@ -60,7 +60,7 @@ class Solver:
         self.slots: Slots | None = None
         self.sampler: Sampler | None = None
         self.pace = Pace(self.model, self.device)
-        self.finishing = Finishing(options, self.model.name, self.device, lambda: self.stopping)
+        self.finishing = Finishing(options, self.model.name, self.device)
         self.cut_short = False  # the total time ended before the instances did
         self.elsewhere: Callable[[], int] = lambda: 0  # how many wait for a solver of another problem
         self.started = time.monotonic()
