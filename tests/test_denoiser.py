@@ -15,7 +15,8 @@ from blogdit.core.instance import Instance, Objective
 from blogdit.method.batch import collate
 from blogdit.network import denoiser as denoiser_module
 from blogdit.network.attention import Divided, Mask, MaskBits, NeighbourLists
-from blogdit.network.denoiser import LOG_VARIANCE_RANGE, Denoiser, DenoiserConfig, positional_encoding
+from blogdit.network.config import LOG_VARIANCE_RANGE
+from blogdit.network.denoiser import Denoiser, DenoiserConfig, positional_encoding
 from blogdit.problems import coloring, generate
 from blogdit.problems.graphs import random_graph
 from helpers import generator, small_denoiser

@@ -16,6 +16,7 @@ from blogdit.method.blocks import decode
 from blogdit.method.chain import ChainConfig
 from blogdit.network.checkpoint import load_model
 from blogdit.problems import coloring, maxcut, mis
+from blogdit.training import recorded
 from blogdit.training import trainer as training
 from blogdit.training.data import Data
 from blogdit.training.loss import learning_rate, temperature
@@ -72,45 +73,47 @@ def test_chains_persist_and_begin_again():
     """A chain goes on from its logits until its horizon, then gets a new puzzle and a fresh start; its givens are
     always those of its puzzle."""
     run = trainer(unroll=2, horizon=6)
-    assert set(run.chains.age.tolist()) <= {0, 2, 4}
+    (shelf,) = run.shelves
+    assert set(shelf.chains.age.tolist()) <= {0, 2, 4}
     for _ in range(12):
-        age, index, logits = run.chains.age.clone(), run.chains.index.clone(), run.chains.logits.clone()
-        run._restart_old_chains(torch.randint(len(run.data.training), age.shape))
+        age, index, logits = shelf.chains.age.clone(), shelf.chains.index.clone(), shelf.chains.logits.clone()
+        run._restart_old_chains(shelf, torch.randint(len(run.data.training), age.shape))
         old = age >= 6
-        assert torch.equal(run.chains.logits[~old], logits[~old])
-        assert torch.equal(run.chains.index[~old], index[~old])
-        assert (run.chains.logits[old] != logits[old]).any() if old.any() else True
-        assert (run.chains.age[old] == 0).all()
+        assert torch.equal(shelf.chains.logits[~old], logits[~old])
+        assert torch.equal(shelf.chains.index[~old], index[~old])
+        assert (shelf.chains.logits[old] != logits[old]).any() if old.any() else True
+        assert (shelf.chains.age[old] == 0).all()
         run.update()
-        batch = run.pool.take(run.chains.index)
-        values = decode(run.chains.logits, batch)
+        batch = shelf.take(shelf.chains.index)
+        values = decode(shelf.chains.logits, batch)
         assert torch.equal(values[batch.given], batch.given_value[batch.given])
-        assert (run.chains.age <= 6).all()
+        assert (shelf.chains.age <= 6).all()
 
 
 def test_a_recorded_update_is_the_same_update(monkeypatch):
     """It finds its orders and leaves its chains in fixed tensors. A graph that calls the work again stands for CUDA's,
     which runs it with the tensors, not with the names, that it saw first."""
     plain, run = trainer(unroll=2, horizon=6), trainer(unroll=2, horizon=6)
-    fixed = Chains(*vars(run.chains).values())
+    (shelf,) = run.shelves
+    fixed = Chains(*vars(shelf.chains).values())
 
     class Graph:
         def __init__(self, work, *_):
             self.work = work
 
         def replay(self):
-            run.chains = Chains(*vars(fixed).values())
+            shelf.chains = Chains(*vars(fixed).values())
             self.work()
-            run.chains = fixed
+            shelf.chains = fixed
 
-    monkeypatch.setattr(training, "record", Graph)
+    monkeypatch.setattr(recorded, "record", Graph)
     nothing = torch.zeros(8, dtype=torch.long)
-    run.recorded = Recorded(run, Orders(nothing, torch.zeros(3)))
+    run.recorded[shelf] = Recorded(run._work, shelf, Orders(nothing, torch.zeros(3)), run.noise)
     told = [(plain._read(plain._enqueue()), run._enqueue()) for _ in range(5)]
     assert [numbers for numbers, _ in told] == [run._read(enqueued) for _, enqueued in told], "read after all were done"
     assert_same_run(plain, run)
-    assert run.launched == 0
-    assert all(mine is place for mine, place in zip(vars(run.chains).values(), vars(fixed).values(), strict=True))
+    assert shelf.launched == 0
+    assert all(mine is place for mine, place in zip(vars(shelf.chains).values(), vars(fixed).values(), strict=True))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -119,9 +122,9 @@ def test_recorded_updates_are_those_launched_one_by_one(monkeypatch):
     for run, warm in zip(runs, (3, 10**9), strict=True):
         monkeypatch.setattr(training, "WARM_UPDATES", warm)
         numbers = [run.update() for _ in range(8)]
-        assert (run.recorded is not None) == (warm == 3)
+        assert bool(run.recorded) == (warm == 3)
         assert all(math.isfinite(value) for record in numbers for value in record.values())
-    assert runs[0].recorded.graph is not None
+    assert all(one.graph is not None for one in runs[0].recorded.values())
     for one, other in zip(runs[0].parameters, runs[1].parameters, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
     for name, average in runs[0].average.items():
@@ -240,7 +243,7 @@ def test_a_nan_step_is_skipped_and_counted(tmp_path, kind):
     assert any((a != b).any() for a, b in zip(seen[4][0], seen[5][0], strict=True))
     assert [record["bad_steps"] for record in records] == [0, 0, 0, 1, 1, 1, 1, 1]
     assert all(math.isfinite(record["loss"]) for record in records if record["update"] != 4)
-    assert torch.isfinite(run.chains.logits).all()
+    assert torch.isfinite(run.shelves[0].chains.logits).all()
     logged = log_of(tmp_path)[3]
     assert logged["loss" if kind == "loss" else "gradient_norm"] is None
 
@@ -303,7 +306,7 @@ def test_validation_picks_the_best_weights(tmp_path, monkeypatch):
     seen = []
 
     def scripted(model, instances, *rest):
-        assert instances is run.data.validation
+        assert instances == run.data.validation
         seen.append({name: p.clone() for name, p in model.state_dict().items()})
         score = [0.2, 0.7, 0.5][len(seen) - 1]
         assert all(torch.equal(seen[-1][name], p) for name, p in run.average.items()), "averaged weights are scored"

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from blogdit.core.instance import Instance
+from blogdit.method.literals import Literals, build_literals
 from blogdit.method.structure import Structure, build_structure, pad
 
 T = TypeVar("T")
@@ -38,6 +39,7 @@ class Batch:
     chains: int = 1
     optimisation: bool = False  # some instance has an objective
     full: bool = False  # every variable may take all K values
+    literals: Literals | None = None  # for networks that want them, where they were built beforehand
 
     @property
     def size(self) -> int:
@@ -119,7 +121,17 @@ class Batch:
     def take(self, index: Tensor) -> Batch:
         """The instances at `index`, without leaving the device."""
         structure = self.structure if self.shared else _map_tensors(self.structure, lambda t: t[index])
-        return replace(self, structure=structure, is_given=self.is_given[index], given_values=self.given_values[index])
+        literals = None if self.literals is None else _map_tensors(self.literals, lambda t: t[index])
+        return replace(
+            self, structure=structure, is_given=self.is_given[index], given_values=self.given_values[index],
+            literals=literals,
+        )  # fmt: skip
+
+    def with_literals(self) -> Batch:
+        """The same with its literals, which are built unless it has them."""
+        if self.literals is not None:
+            return self
+        return replace(self, literals=build_literals(self.structure, self.is_given, self.given_values))
 
     def with_chains(self, chains: int) -> Batch:
         return replace(self, chains=chains)

@@ -54,6 +54,7 @@ class PathLoss(NamedTuple):
     noise_matching: Tensor  # () summed over the steps
     block_share: Tensor  # () of the free variables that were in a block
     logits: Tensor  # (R, M, K) the last ones
+    resampled: Tensor  # (R, M) variables that were in a block
 
 
 def path_loss(
@@ -63,9 +64,12 @@ def path_loss(
     tau: Tensor | float,
     form: AllDifferentForm = "pairs",
     with_entropy: bool = True,
+    weights: Tensor | float = 1.0,
 ) -> PathLoss:
-    """The objective for the steps of `chain.sample`; without the entropy term it is an ablation of the paper."""
+    """The objective for the steps of `chain.sample`; without the entropy term it is an ablation of the paper. The
+    energies of chains may count with `weights` (R, G)."""
     entropies, matchings, shares = [], [], []
+    resampled = torch.zeros_like(batch.free)
     for step in steps:
         if config.kernel == "gaussian":
             entropies.append(entropy(step, batch))
@@ -74,8 +78,9 @@ def path_loss(
             entropies.append(step.mean.new_zeros(batch.rows, batch.groups))
             matchings.append(step.mean.new_zeros(batch.rows, batch.groups))
         shares.append(step.block.sum() / batch.free.sum().clamp(min=1))
+        resampled = resampled | step.block
     relaxed = batch.allowed(step.logits).softmax(-1)  # (R, M, K)
-    h = energy(relaxed, batch, form=form).mean()
+    energies = energy(relaxed, batch, form=form)  # (R, G)
     spread, matching = torch.stack(entropies).sum(0).mean(), torch.stack(matchings).sum(0).mean()
-    loss = h + tau * matching - (tau * spread if with_entropy else 0.0)
-    return PathLoss(loss, h, spread, matching, torch.stack(shares).mean(), step.logits)
+    loss = (weights * energies).mean() + tau * matching - (tau * spread if with_entropy else 0.0)
+    return PathLoss(loss, energies.mean(), spread, matching, torch.stack(shares).mean(), step.logits, resampled)

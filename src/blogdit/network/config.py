@@ -9,6 +9,9 @@ from torch import Tensor
 
 from blogdit.network.attention import Bias
 
+LOG_VARIANCE_RANGE = (-12.0, 6.0)
+MEAN_SCALE = 4.0  # logits are of the size of sigma; the last layer starts with outputs of size 1
+
 
 @dataclass(frozen=True)
 class DenoiserConfig:
@@ -24,17 +27,19 @@ class DenoiserConfig:
     signed: bool = False  # relations have weights: attention follows their size, heads are split by their sign
     edge_features: bool = False  # learn how the kinds of relations bias attention; slower
     position_dims: int = 0  # dimensions of the grid that variables lie on; 0: variables have no place
-    values: Literal["axis", "table"] = "axis"  # "table" is an ablation: see table.py
+    # "literals" sees every constraint (literal.py), "axis" pairs of variables (value_axis.py); "table" is an ablation.
+    values: Literal["axis", "literals", "table"] = "axis"
+    loops: int = 1  # how often the layers of "literals" run, with the same weights
     max_values: int = 0  # of a table
 
     def __post_init__(self) -> None:
-        for name in ("dim", "heads", "head_dim", "layers", "ffn_factor"):
+        for name in ("dim", "heads", "head_dim", "layers", "ffn_factor", "loops"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.relation not in ("learned", "fixed", "neighbours"):
             raise ValueError(f"relation must be learned, fixed or neighbours, got {self.relation!r}")
-        if self.values not in ("axis", "table"):
-            raise ValueError(f"values must be axis or table, got {self.values!r}")
+        if self.values not in ("axis", "literals", "table"):
+            raise ValueError(f"values must be axis, literals or table, got {self.values!r}")
         if self.relation_bias > 0:
             raise ValueError(f"relation_bias must not be positive, got {self.relation_bias}")
         if self.values == "table" and self.max_values < 1:

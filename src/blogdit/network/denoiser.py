@@ -29,11 +29,11 @@ from blogdit.network.attention import (
     neighbour_lists,
     pair_mask,
 )
-from blogdit.network.config import Context, DenoiserConfig
+from blogdit.network.config import LOG_VARIANCE_RANGE, Context, DenoiserConfig
+from blogdit.network.literal import LiteralBody, LiteralContext, literal_context
 from blogdit.network.table import TableBody
 from blogdit.network.value_axis import AxisBody
 
-LOG_VARIANCE_RANGE = (-12.0, 6.0)
 MASK_LIMIT = 128  # variables of a group for which a GPU keeps all pairs on the chip
 # Variables of a group. Above this, attention over neighbours is cheaper than over all pairs (on a CPU, if fewer than
 # one pair in eight is related).
@@ -48,7 +48,8 @@ def positional_encoding(positions: Tensor, dim: int) -> Tensor:
     return torch.cat([angles.sin(), angles.cos()], -1).flatten(-2)
 
 
-Network = Callable[[Tensor, Tensor, Context], tuple[Tensor, Tensor]]  # logits, block, context -> mean, log-variance
+AnyContext = Context | LiteralContext
+Network = Callable[[Tensor, Tensor, AnyContext], tuple[Tensor, Tensor]]  # logits, block, context -> mean, log-variance
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Bound:
     """A network on one batch, as `method.chain` calls it. The context is computed once, for many steps."""
 
     network: Network
-    context: Context
+    context: AnyContext
 
     def __call__(self, logits: Tensor, block: Tensor) -> tuple[Tensor, Tensor]:
         return self.network(logits, block, self.context)
@@ -68,6 +69,9 @@ class Denoiser(nn.Module):
     def __init__(self, config: DenoiserConfig):
         super().__init__()
         self.config = config
+        if config.values == "literals":
+            self.body: nn.Module = LiteralBody(config)
+            return
         self.in_block = nn.Parameter(torch.randn(config.dim) * 0.02)
         self.is_given = nn.Parameter(torch.randn(config.dim) * 0.02)
         # Attention without a learnt bias is several times faster, so only what a problem needs is learnt.
@@ -81,9 +85,11 @@ class Denoiser(nn.Module):
         """The network with what it is told about the batch: logits and block in, mean and log-variance out."""
         return Bound(self, self.context(batch))
 
-    def context(self, batch: Batch) -> Context:
+    def context(self, batch: Batch) -> AnyContext:
         """What the network is told about the batch."""
         config = self.config
+        if config.values == "literals":
+            return literal_context(batch)
         if config.values == "table" and batch.values > config.max_values:
             raise ValueError(f"this model knows {config.max_values} values, the instance has {batch.values}")
         base = self.is_given * batch.given[..., None]
@@ -118,8 +124,11 @@ class Denoiser(nn.Module):
             weights = weights[:, :1]  # all heads alike: one bias serves them
         return dense_bias(batch, weights, weights.new_full((weights.shape[1],), float("-inf")), config.signed)
 
-    def forward(self, logits: Tensor, block: Tensor, context: Context) -> tuple[Tensor, Tensor]:
+    def forward(self, logits: Tensor, block: Tensor, context: AnyContext) -> tuple[Tensor, Tensor]:
         """logits (R, M, K), block (R, M) -> mean (R, M, K), log-variance (R, M, K)."""
+        if isinstance(context, LiteralContext):
+            found: tuple[Tensor, Tensor] = self.body(logits, block, context)
+            return found
         if context.domain is not None:
             logits = logits.masked_fill(~context.domain, float("-inf"))
         x = logits.softmax(-1).to(self.in_block.dtype)
@@ -132,7 +141,7 @@ class Denoiser(nn.Module):
 def in_bfloat16(network: Network) -> Network:
     """The same network with its matrix products in bfloat16; what goes in and comes out stays float32."""
 
-    def call(logits: Tensor, block: Tensor, context: Context) -> tuple[Tensor, Tensor]:
+    def call(logits: Tensor, block: Tensor, context: AnyContext) -> tuple[Tensor, Tensor]:
         with torch.autocast(logits.device.type, torch.bfloat16):
             return network(logits, block, context)
 

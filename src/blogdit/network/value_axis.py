@@ -16,10 +16,8 @@ from torch.nn import functional
 
 from blogdit.method.relations import VALUE_FEATURES
 from blogdit.network.attention import Bias, attend
-from blogdit.network.config import Context, DenoiserConfig
+from blogdit.network.config import MEAN_SCALE, Context, DenoiserConfig
 from blogdit.network.runtime import runs_kernels
-
-MEAN_SCALE = 4.0  # logits are of the size of sigma; the last layer starts with outputs of size 1
 
 
 def fuses(h: Tensor) -> bool:

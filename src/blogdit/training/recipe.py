@@ -18,6 +18,7 @@ from blogdit.network.checkpoint import chain_from_dict
 from blogdit.network.config import DenoiserConfig
 from blogdit.problems import families, family
 
+LOCAL = ("none", "annealing", "swaps", "tabu", "descent")  # what may follow a teacher's sampler: no outside solver
 # Of a problem that has no family. Many updates of few chains, which go on from update to update: a CPU can do that.
 OWN_PRESET = {
     "relation": "neighbours",
@@ -54,6 +55,18 @@ class TrainConfig:
     clip: float = 1.0
     ema: float = 0.999
     selector: SelectorName = "random"  # how blocks are drawn in training; not by the state, see blocks.STATE_DEPENDENT
+    # Own answers: see teacher.py. Without a weight for them it is the paper's training.
+    own_answers: float = 0.0  # weight of the surprise about own answers
+    relaxed: float = 1.0  # weight of the paper's energy, for instances that have an own answer
+    rename: bool = False  # values are interchangeable: an answer may be renamed to agree with the state
+    show_answer: float = 0.0  # share of the chains that see the rest of an own answer, instead of their own state
+    answers_kept: int = 1  # of each instance
+    teacher_start: float = 0.2  # share of the budget before the first round
+    teacher_every: float = 0.1  # share of the budget from round to round
+    teacher_steps: int = 200  # reverse steps on an instance in a round
+    teacher_chains: int = 1  # on an instance
+    teacher_instances: int = 8192  # asked in a round, at most
+    teacher_finish: str = "none"  # a local finisher that follows the teacher's sampler: annealing, swaps, tabu, descent
     pool: int = 8192  # instances generated for training
     validation: int = 256  # instances generated for validation
     validation_steps: int = 100
@@ -63,15 +76,22 @@ class TrainConfig:
     compile: Literal["auto", "yes", "no"] = "auto"
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "unroll", "horizon", "pool", "validation", "validation_steps", "validate_every"):
+        for name in (
+            "batch_size", "unroll", "horizon", "pool", "validation", "validation_steps", "validate_every",
+            "answers_kept", "teacher_steps", "teacher_chains", "teacher_instances",
+        ):  # fmt: skip
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("tau_start", "learning_rate", "clip", "tau_share"):
+        for name in ("tau_start", "learning_rate", "clip", "tau_share", "teacher_every"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
-        for name in ("tau_floor", "weight_decay", "final_rate", "warmup"):
+        for name in ("tau_floor", "weight_decay", "final_rate", "warmup", "own_answers", "relaxed", "teacher_start"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+        if not 0 <= self.show_answer <= 1:
+            raise ValueError(f"show_answer must be in [0, 1], got {self.show_answer}")
+        if self.teacher_finish not in LOCAL:
+            raise ValueError(f"teacher_finish must be one of {', '.join(LOCAL)}, got {self.teacher_finish!r}")
         if not 0 <= self.ema < 1:
             raise ValueError(f"ema must be in [0, 1), got {self.ema}")
         if self.horizon % self.unroll:

@@ -19,10 +19,11 @@ from blogdit.network.checkpoint import read_tensors, write_tensors
 from blogdit.network.denoiser import Denoiser
 from blogdit.training.data import Data
 from blogdit.training.recipe import Recipe
-from blogdit.training.state import Chains, Progress
+from blogdit.training.shelf import Shelf
+from blogdit.training.state import Progress
 
 STATE = "state.safetensors"
-STATE_FORMAT, STATE_VERSION = "blogdit-training-state", 1
+STATE_FORMAT, STATE_VERSION = "blogdit-training-state", 2
 
 
 class Run(Protocol):
@@ -39,7 +40,7 @@ class Run(Protocol):
     average: dict[str, Tensor]  # of the weights
     parameters: list[torch.nn.Parameter]
     optimizer: torch.optim.AdamW
-    chains: Chains
+    shelves: list[Shelf]
     host: torch.Generator  # draws instances
     noise: GeneratorNoise
 
@@ -94,12 +95,12 @@ def _everywhere(tensor: Tensor, world: int) -> Tensor:
 def save_state(path: Path, run: Run) -> None:
     """All that `load_state` needs for the run to go on exactly. Every process takes part, the first one writes."""
     tensors = {
-        "chains.index": _everywhere(run.chains.index, run.world),
-        "chains.age": _everywhere(run.chains.age, run.world),
-        "chains.logits": _everywhere(run.chains.logits, run.world),
         "generator.host": run.host.get_state(),
         "generator.noise": run.noise.generator.get_state(),
     }
+    for place, shelf in enumerate(run.shelves):
+        for name, value in vars(shelf.chains).items():
+            tensors[f"chains.{place}.{name}"] = _everywhere(value, run.world)
     tensors |= {f"weights.{name}": value for name, value in run.denoiser.state_dict().items()}
     tensors |= {f"average.{name}": value for name, value in run.average.items()}
     for number, parameter in enumerate(run.parameters):
@@ -146,9 +147,9 @@ def load_state(path: Path, run: Run) -> None:
             saved["step"] = saved["step"].cpu()
         if saved:
             run.optimizer.state[parameter] = saved
-    run.chains.index, run.chains.age, run.chains.logits = (
-        part("chains.")[name][run.rank] for name in ("index", "age", "logits")
-    )
+    for place, shelf in enumerate(run.shelves):
+        for name, value in part(f"chains.{place}.").items():
+            setattr(shelf.chains, name, value[run.rank])
     run.host.set_state(tensors["generator.host"])
     run.noise.generator.set_state(tensors["generator.noise"])
     for name, value in header["progress"].items():

@@ -61,5 +61,6 @@ class Progress:
     updates: int = 0
     seconds: float = 0.0
     bad_steps: int = 0
+    rounds: int = 0  # of the teacher
     best_score: float = -math.inf
     best_update: int = 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +18,24 @@ from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from blogdit.core.errors import InputError
-from blogdit.method.batch import Batch, collate
+from blogdit.method.batch import Batch
 from blogdit.method.chain import prior
 from blogdit.method.noise import GeneratorNoise
 from blogdit.network.checkpoint import Model, save_model
 from blogdit.network.denoiser import Denoiser
-from blogdit.network.kernels.recording import record
 from blogdit.network.runtime import commit
 from blogdit.training import runlog
 from blogdit.training.data import Data
 from blogdit.training.loss import TrainingLoss, learning_rate, temperature
 from blogdit.training.recipe import Recipe
+from blogdit.training.recorded import Recorded
+from blogdit.training.shelf import Shelf, by_structure, shelves_for
 from blogdit.training.state import Budget, Chains, Enqueued, Orders, Progress
+from blogdit.training.teacher import Teacher, load_answers, save_answers
 from blogdit.training.validation import validate
 
 MAX_BAD_STEPS = 20  # NaN updates in a row before training gives up
+WITHOUT_GRADIENT = 4  # chains that take the memory of one whose steps keep what a gradient needs
 WARM_UPDATES = 3  # on a GPU, before an update is recorded
 
 
@@ -71,33 +75,35 @@ class Trainer:
         )  # fmt: skip
         self.host = torch.Generator().manual_seed(seed + 1)  # draws instances, the same in every process
         self.noise = GeneratorNoise(torch.Generator(self.device).manual_seed(seed + 2), (self.rank, self.world))
-        self.pool = collate(data.training).to(self.device)
-        self.chains = self._first_chains()
+        self.teacher = Teacher(recipe, seed, self.device)
+        self.shelves = shelves_for(data.training, recipe, self.device, self.world)
+        for shelf in self.shelves:
+            shelf.chains = self._first_chains(shelf)
+        self.recorded: dict[Shelf, Recorded] = {}
         self.consecutive_bad = 0
         self.terms: tuple[str, ...] = ()  # names of the numbers of an update
-        self.launched = 0  # updates, kernel by kernel
-        self.recorded: Recorded | None = None
 
     # -- one update ------------------------------------------------------------------------------------------------
 
-    def _draw(self, limit: int) -> Tensor:
+    def _draw(self, shelf: Shelf, limit: int) -> Tensor:
         """A number below `limit` for each chain of this process, out of a draw that all processes share."""
-        whole = torch.randint(limit, (self.recipe.training.batch_size,), generator=self.host)
+        whole = torch.randint(limit, (shelf.batch_size,), generator=self.host)
         return whole.view(self.world, -1)[self.rank].to(self.device, non_blocking=True)
 
-    def _first_chains(self) -> Chains:
-        index = self._draw(len(self.data.training))
+    def _first_chains(self, shelf: Shelf) -> Chains:
+        index = self._draw(shelf, len(shelf.instances))
         # Chains start with different ages, so that an update sees all parts of a horizon.
         unroll = self.recipe.training.unroll
-        age = self._draw(self.recipe.training.horizon // unroll) * unroll
-        return Chains(index, age, prior(self.pool.take(index), self.recipe.chain, self.noise))
+        age = self._draw(shelf, self.recipe.training.horizon // unroll) * unroll
+        return Chains(index, age, prior(shelf.take(index), self.recipe.chain, self.noise))
 
-    def _restart_old_chains(self, index: Tensor) -> Batch:
+    def _restart_old_chains(self, shelf: Shelf, index: Tensor) -> Batch:
         """Chains at the end of their horizon get a new instance and begin from the prior."""
-        chains, old = self.chains, self.chains.age >= self.recipe.training.horizon
+        chains = shelf.chains
+        old = chains.age >= self.recipe.training.horizon
         chains.index = torch.where(old, index, chains.index)
         chains.age = torch.where(old, 0, chains.age)
-        batch = self.pool.take(chains.index)
+        batch = shelf.take(chains.index)
         start = batch.per_instance(prior(batch, self.recipe.chain, self.noise))
         chains.logits = batch.lay(torch.where(old[:, None, None], start, batch.per_instance(chains.logits)))
         return batch
@@ -115,25 +121,28 @@ class Trainer:
         numbers = torch.tensor([rate, tau, keep])
         if self.device.type == "cuda":
             numbers = numbers.pin_memory().to(self.device, non_blocking=True)
-        orders = Orders(self._draw(len(self.data.training)), numbers)
-        records = self.device.type == "cuda" and self.world == 1 and self.recorded is None
-        if records and self.launched >= WARM_UPDATES:
-            self.recorded = Recorded(self, orders)
-        if self.recorded is not None and self.recorded.graph is not None:
-            outcome = self.recorded.replay(orders)
+        shelf = self.shelves[done.updates % len(self.shelves)]
+        orders = Orders(self._draw(shelf, len(shelf.instances)), numbers)
+        records = self.device.type == "cuda" and self.world == 1 and shelf not in self.recorded
+        if records and shelf.launched >= WARM_UPDATES:
+            self.recorded[shelf] = Recorded(self._work, shelf, orders, self.noise)
+        if shelf in self.recorded and self.recorded[shelf].graph is not None:
+            outcome = self.recorded[shelf].replay(orders)
         else:
-            outcome = self._work(orders)
-            self.launched += 1
+            outcome = self._work(shelf, orders)
+            shelf.launched += 1
         done.updates += 1
         return Enqueued(done.updates, self.terms, outcome, {"tau": tau, "learning_rate": rate})
 
-    def _work(self, orders: Orders) -> Tensor:
+    def _work(self, shelf: Shelf, orders: Orders) -> Tensor:
         """What the device does for an update; all that the host can know of it comes with the orders."""
         config, (rate, tau, keep) = self.recipe.training, orders.numbers
-        batch = self._restart_old_chains(orders.index)
+        batch = self._restart_old_chains(shelf, orders.index)
+        chains = shelf.chains
         steps = torch.arange(config.unroll, device=self.device)[:, None, None]
-        progress = (self.chains.age + steps) / max(config.horizon - 1, 1)  # (unroll, 1, B)
-        loss, logits, terms = self.loss(batch, self.chains.logits, progress, self.noise, tau)
+        progress = (chains.age + steps) / max(config.horizon - 1, 1)  # (unroll, 1, B)
+        targets = None if shelf.answers is None else shelf.answers.take(chains.index)
+        loss, logits, terms = self.loss(batch, chains.logits, progress, self.noise, tau, targets)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         norm = nn.utils.clip_grad_norm_(self.parameters, config.clip, foreach=True)
@@ -145,8 +154,8 @@ class Trainer:
         finite = torch.isfinite(numbers[0] + numbers[-1])  # loss and norm
         self._step(finite, rate, keep)
         # After a step that is not finite, all chains begin again: their logits may hold the NaN.
-        self.chains.age = torch.where(finite, self.chains.age + config.unroll, config.horizon)
-        self.chains.logits = logits
+        chains.age = torch.where(finite, chains.age + config.unroll, config.horizon)
+        chains.logits = logits
         return numbers
 
     @torch.no_grad()
@@ -206,11 +215,13 @@ class Trainer:
                     ending = self._spent() >= 1 or paused
                     validating = ending or self.progress.updates % self.recipe.training.validate_every == 0
                     saving = ending or elapsed - saved > save_every or self.progress.updates == 1
-                    if validating or saving:  # nothing may be under way then
+                    asking = self.teacher.due(self.progress.rounds, self._spent()) and not ending
+                    if validating or saving or asking:  # nothing may be under way then
                         record, pending = self._record(pending), None
                         record |= self._validate(out) if validating else {}
+                        record |= self._ask() if asking else {}
                         log.write(record)
-                        if saving:
+                        if saving or asking:
                             self.save(out)
                             saved = elapsed
                         yield record
@@ -244,18 +255,58 @@ class Trainer:
             return {}
         if self.progress.best_score == -math.inf:  # the first time may come long after the last line
             self.tell(f"scoring on {len(self.data.validation)} instances, {config.validation_steps} steps each")
-        own = {name: value.detach().clone() for name, value in self.denoiser.state_dict().items()}
-        self.denoiser.load_state_dict(self.average)
-        scores = validate(
-            self.denoiser, self.data.validation, self.recipe.chain, config.validation_steps,
-            config.validation_selector, self.device,
-        )  # fmt: skip
-        self.denoiser.load_state_dict(own)
+        with self._averaged():
+            parts = [
+                validate(
+                    self.denoiser,
+                    group,
+                    self.recipe.chain,
+                    config.validation_steps,
+                    config.validation_selector,
+                    self.device,
+                )
+                for group in by_structure(self.data.validation)
+            ]
+        scores = {name: sum(part[name] for part in parts) / len(parts) for name in parts[0]}
+        if len(parts) > 1:
+            scores |= {f"score_{number}": part["score"] for number, part in enumerate(parts, 1)}
         if scores["score"] >= self.progress.best_score:  # of equals the later: it has learnt more
             self.progress.best_score, self.progress.best_update = scores["score"], self.progress.updates
             save_model(out / "best.safetensors", self.model(scores), self.average)
         save_model(out / "last.safetensors", self.model(scores), self.average)
         return {f"valid_{name}": value for name, value in scores.items()}
+
+    def _ask(self) -> dict[str, float]:
+        """A round of the teacher, with the averaged weights. In several processes the first one asks for all."""
+        self.progress.rounds += 1
+        everyone = [shelf for shelf in self.shelves if shelf.answers is not None]
+        asked = new = 0
+        for shelf in everyone:
+            assert shelf.answers is not None
+            if self.rank == 0:
+                together = shelf.batch_size * WITHOUT_GRADIENT
+                with self._averaged():
+                    counts = self.teacher.ask(
+                        self.model(), shelf.instances, shelf.answers, self.progress.rounds, together
+                    )
+                asked, new = asked + counts[0], new + counts[1]
+            if self.world > 1:
+                distributed.broadcast(shelf.answers.values, 0)
+                distributed.broadcast(shelf.answers.costs, 0)
+        answered = sum(int(shelf.answers.answered.sum()) for shelf in everyone if shelf.answers is not None)
+        if asked:
+            self.tell(f"round {self.progress.rounds}: {asked:,} instances asked, {new:,} new answers")
+        return {"teacher_asked": asked, "teacher_new": new, "teacher_answered": answered}
+
+    @contextmanager
+    def _averaged(self) -> Iterator[None]:
+        """The network with its averaged weights."""
+        own = {name: value.detach().clone() for name, value in self.denoiser.state_dict().items()}
+        self.denoiser.load_state_dict(self.average)
+        try:
+            yield
+        finally:
+            self.denoiser.load_state_dict(own)
 
     def model(self, scores: dict[str, float] | None = None) -> Model:
         """The network with its provenance."""
@@ -264,6 +315,7 @@ class Trainer:
             "recipe": self.recipe.to_dict(),
             "data": self.data.sources,
             "updates": self.progress.updates,
+            "teacher_rounds": self.progress.rounds,
             "minutes": round(self.progress.seconds / 60, 2),
             "device": device,
             "seed": self.seed,
@@ -275,35 +327,14 @@ class Trainer:
     # -- state on disk ---------------------------------------------------------------------------------------------
 
     def save(self, out: Path) -> None:
+        if self.progress.rounds and self.rank == 0:  # before the state, which counts their rounds
+            save_answers(out, [shelf.answers for shelf in self.shelves if shelf.answers is not None])
         runlog.save_state(out / runlog.STATE, self)
 
     def load(self, out: Path) -> None:
         runlog.load_state(out / runlog.STATE, self)
-        self.launched, self.recorded = 0, None  # what was recorded works on other tensors
-
-
-class Recorded:
-    """An update as a CUDA graph. It reads orders from tensors of its own, and chains come back to where they were."""
-
-    def __init__(self, run: Trainer, orders: Orders):
-        self.orders = Orders(*(tensor.clone() for tensor in vars(orders).values()))
-        chains = Chains(*vars(run.chains).values())
-
-        def work() -> None:
-            self.outcome = run._work(self.orders)
-            for place, tensor in zip(vars(chains).values(), vars(run.chains).values(), strict=True):
-                place.copy_(tensor)
-
-        state = run.noise.generator.get_state()
-        self.graph = record(work, "updates", [run.noise.generator])
-        run.chains = chains  # where it finds them and leaves them
-        if self.graph is None:  # the generator may still believe that it is being recorded
-            run.noise.generator = torch.Generator(run.device)
-            run.noise.generator.set_state(state)
-
-    def replay(self, orders: Orders) -> Tensor:
-        assert self.graph is not None
-        for place, tensor in zip(vars(self.orders).values(), vars(orders).values(), strict=True):
-            place.copy_(tensor)
-        self.graph.replay()
-        return self.outcome.clone()  # the next one writes there again
+        if self.progress.rounds:
+            load_answers(out, [shelf.answers for shelf in self.shelves if shelf.answers is not None])
+        for shelf in self.shelves:
+            shelf.launched = 0
+        self.recorded.clear()  # what was recorded works on other tensors

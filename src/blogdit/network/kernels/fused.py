@@ -18,9 +18,9 @@ from triton.runtime import driver
 
 from blogdit.method.relations import VALUE_FEATURES
 from blogdit.network.attention import Divided, Mask, MaskBits, NeighbourLists, attend
-from blogdit.network.config import Context
-from blogdit.network.denoiser import LOG_VARIANCE_RANGE, Denoiser
-from blogdit.network.value_axis import MEAN_SCALE, AxisBody, AxisLayer
+from blogdit.network.config import LOG_VARIANCE_RANGE, MEAN_SCALE, Context
+from blogdit.network.denoiser import AnyContext, Denoiser
+from blogdit.network.value_axis import AxisBody, AxisLayer
 
 SCRATCH = 16_384  # bytes of shared memory that a program takes beside the matrices of a layer
 
@@ -183,14 +183,16 @@ class FusedDenoiser:
         self.feature = denoiser.body.feature_in.weight.detach().T.contiguous()
 
     @staticmethod
-    def fits(denoiser: Denoiser, context: Context) -> bool:
+    def fits(denoiser: Denoiser, context: AnyContext) -> bool:
         config = denoiser.config
+        if config.values != "axis" or not isinstance(context, Context):
+            return False
         dim, inner, wide = config.dim, config.heads * config.head_dim, config.ffn_factor * config.dim
         powers = all(size >= 16 and size & (size - 1) == 0 for size in (dim, inner, wide))
         matrices = denoiser.in_block.element_size() * dim * (4 * inner + 4 * wide)
         alike = context.domain is None and isinstance(context.bias, NeighbourLists | Mask | MaskBits | Divided)
         small = matrices + SCRATCH <= _shared_memory(denoiser.in_block.device)
-        return config.values == "axis" and powers and small and alike
+        return powers and small and alike
 
     @torch.no_grad()
     def __call__(self, logits: Tensor, block: Tensor, context: Context) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,110 @@
+"""A denoiser that sees every constraint: messages go from literals to factors and back (see `method/literals.py`).
+
+A layer does what propagation does in a constraint solver, learnt. A factor pools its literals ("does any variable of
+this row still need the value k?"), and a literal adds up what its factors say ("the row has no other place for k").
+Variables, values and constraints of a kind are treated alike, so any renaming of them renames the output.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from blogdit.method.batch import GIVEN_LOGIT, Batch
+from blogdit.method.literals import FACTOR_KINDS
+from blogdit.network.config import LOG_VARIANCE_RANGE, MEAN_SCALE, DenoiserConfig
+from blogdit.network.factors import Graph, pool, spread
+
+
+class LiteralContext(NamedTuple):
+    """What the network is told about a batch, computed once for many steps."""
+
+    graph: Graph
+    kind: Tensor  # (B, C)
+    open: Tensor  # (B, N * K) literals that no given rules out
+    variable: Tensor  # (B, L) of a literal
+    place: Tensor  # (B, L) of a literal in N * K
+    target: Tensor  # (B, L) likewise; N * K in padding
+    sizes: Tensor  # (B, L) literals of its variable
+
+
+def literal_context(batch: Batch) -> LiteralContext:
+    """The literals come with the batch, or are built now."""
+    literals = batch.with_literals().literals
+    assert literals is not None
+    choices = batch.variables * batch.values
+    place = literals.place.long()
+    target = torch.where(literals.real, place, choices)
+    is_open = torch.zeros(batch.size, choices + 1, dtype=torch.bool, device=batch.device).scatter_(1, target, True)
+    is_open = is_open[:, :choices].contiguous()
+    variable = place // batch.values
+    sizes = is_open.view(batch.size, batch.variables, -1).sum(-1).gather(1, variable)
+    return LiteralContext(
+        Graph.of(literals, batch.chains), literals.kind.long(), is_open, variable, place, target, sizes.float()
+    )
+
+
+class LiteralLayer(nn.Module):
+    """Literals to factors to literals, then a feed-forward part; pre-norm."""
+
+    def __init__(self, config: DenoiserConfig, depth: int):
+        super().__init__()
+        dim, wide = config.dim, config.ffn_factor * config.dim
+        self.norm = nn.LayerNorm(dim)
+        self.pool_in = nn.Linear(2 * dim, dim, bias=False)
+        self.kind = nn.Embedding(FACTOR_KINDS, dim)
+        self.ffn_in = nn.Linear(2 * dim, wide)
+        self.ffn_out = nn.Linear(wide, dim)
+        nn.init.zeros_(self.kind.weight)
+        nn.init.normal_(self.ffn_out.weight, std=0.02 / math.sqrt(depth))  # depth adds no variance at the start
+
+    def forward(self, h: Tensor, context: LiteralContext) -> Tensor:
+        """The residual stream of the literals, (rows, L, dim)."""
+        u = self.norm(h).to(h.dtype)
+        pooled = self.pool_in(torch.cat(pool(u, context.graph), -1))  # (rows, C, dim)
+        chains = len(pooled) // len(context.kind)
+        factors = functional.relu(pooled + self.kind(context.kind).to(pooled.dtype).repeat(chains, 1, 1))
+        heard = spread(factors, context.graph)  # (rows, L, dim)
+        change: Tensor = self.ffn_out(functional.relu(self.ffn_in(torch.cat([u, heard], -1))))
+        return h + change
+
+
+class LiteralBody(nn.Module):
+    """`config.layers` layers, the whole stack run `config.loops` times with the same weights."""
+
+    def __init__(self, config: DenoiserConfig):
+        super().__init__()
+        self.loops = config.loops
+        self.chance_in = nn.Linear(3, config.dim)
+        depth = config.layers * config.loops
+        self.layers = nn.ModuleList(LiteralLayer(config, depth) for _ in range(config.layers))
+        self.norm = nn.LayerNorm(config.dim)
+        self.out = nn.Linear(config.dim, 2)  # mean and log-variance
+
+    def forward(self, logits: Tensor, block: Tensor, context: LiteralContext) -> tuple[Tensor, Tensor]:
+        """logits (R, M, K), block (R, M) -> mean and log-variance (R, M, K). Literals that a given rules out have
+        nothing to decide: their logits are those of a value that is not."""
+        rows, choices = context.graph.rows, context.open.shape[1]
+        chains, values = rows // len(context.open), logits.shape[-1]
+        is_open, variable, place, target, sizes = (
+            part.repeat(chains, 1)
+            for part in (context.open, context.variable, context.place, context.target, context.sizes)
+        )
+        # Not minus infinity: a variable without any open literal has a softmax that nobody looks at.
+        shown = logits.reshape(rows, choices).masked_fill(~is_open, -1e4).view(rows, -1, values).softmax(-1)
+        x = shown.view(rows, choices).gather(1, place)  # (rows, L)
+        hidden = block.reshape(rows, -1).gather(1, variable)
+        # A probability, how it compares with the uniform one, and whether it is hidden.
+        h = self.chance_in(torch.stack([x, x * sizes, hidden.to(x.dtype)], -1).to(self.out.weight.dtype))
+        for _ in range(self.loops):
+            for layer in self.layers:
+                h = layer(h, context)
+        out = self.out(self.norm(h).to(h.dtype)).float()  # (rows, L, 2)
+        mean = out.new_full((rows, choices + 1), -GIVEN_LOGIT).scatter(1, target, MEAN_SCALE * out[..., 0])
+        spread_ = out.new_full((rows, choices + 1), LOG_VARIANCE_RANGE[0]).scatter(1, target, out[..., 1])
+        shape = logits.shape
+        return mean[:, :choices].reshape(shape), spread_[:, :choices].reshape(shape).clamp(*LOG_VARIANCE_RANGE)

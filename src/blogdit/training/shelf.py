@@ -1,0 +1,61 @@
+"""Training instances of one structure, and the chains that work on them.
+
+Puzzles of several sizes do not fit one batch without much padding, so each size has a shelf of its own, and updates go
+from shelf to shelf. Graphs, each with a structure of its own, are one shelf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from blogdit.core.instance import Instance
+from blogdit.method.batch import Batch, collate
+from blogdit.training.recipe import Recipe
+from blogdit.training.state import Chains
+from blogdit.training.teacher import Answers
+
+
+class Shelf:
+    """Instances on the device, with their answers and the chains of this process."""
+
+    def __init__(self, instances: Sequence[Instance], recipe: Recipe, device: torch.device):
+        config = recipe.training
+        self.instances = instances
+        self.pool = collate(instances).to(device)
+        if recipe.denoiser.values == "literals":
+            self.pool = self.pool.with_literals()
+        self.answers = Answers(instances, config.answers_kept, device) if config.own_answers > 0 else None
+        self.batch_size = config.batch_size  # chains of an update, in all processes together
+        self.chains: Chains  # set by the trainer
+        self.launched = 0  # updates, kernel by kernel
+
+    @property
+    def work(self) -> int:
+        """Tokens of the network for a chain."""
+        literals = self.pool.literals
+        return self.pool.variables * self.pool.values if literals is None else literals.place.shape[1]
+
+    def take(self, index: torch.Tensor) -> Batch:
+        return self.pool.take(index)
+
+
+def shelves_for(instances: Sequence[Instance], recipe: Recipe, device: torch.device, world: int) -> list[Shelf]:
+    """A shelf for each structure. An update on any of them costs about as much: where a chain is more work, there are
+    fewer. `batch_size` is for the shelf with the least work."""
+    shelves = [Shelf(group, recipe, device) for group in by_structure(instances)]
+    least = min(shelf.work for shelf in shelves)
+    for shelf in shelves:
+        chains = recipe.training.batch_size * least // shelf.work
+        shelf.batch_size = max(chains // world, 1) * world
+    return shelves
+
+
+def by_structure(instances: Sequence[Instance]) -> list[list[Instance]]:
+    """Instances that share their structure, group by group; all of them together if some are on their own."""
+    groups: dict[tuple[int, ...], list[Instance]] = {}
+    for one in instances:
+        groups.setdefault((id(one.domain_sizes), *map(id, one.constraints)), []).append(one)
+    alone = any(len(group) == 1 for group in groups.values())
+    return [list(instances)] if alone else list(groups.values())
