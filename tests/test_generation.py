@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from blogdit.formats import to_json
-from blogdit.method.batch import collate
+from blogdit.method.batch import collate, same_structure
 from blogdit.problems import generation
 from blogdit.problems.generation import make_many
 
@@ -24,6 +24,19 @@ def test_who_makes_them_does_not_matter(monkeypatch, problem, settings):
     assert [to_json(one) for one in together] == [to_json(one) for one in alone]
     assert len({str(to_json(one)) for one in alone}) > 30
     assert collate(together).shared == collate(alone).shared == (problem == "sudoku")
+
+
+@pytest.mark.parametrize(("problem", "settings"), [("sudoku", {"box": "2-3"}), ("latin", {"order": "4-6"})])
+def test_instances_of_one_size_share_their_structure_whoever_makes_them(monkeypatch, problem, settings):
+    monkeypatch.setattr(generation, "CHUNK", 10)
+    monkeypatch.setattr(generation, "WORTH", 0.0)
+    made = make_many(problem, 30, (5, 0), settings, processes=2)
+    sizes = {one.size for one in made}
+    assert len(sizes) > 1
+    for same_size in sizes:
+        assert same_structure([one for one in made if one.size == same_size])
+    cuts = make_many("maxcut", 20, (5, 0), {"vertices": 6}, processes=2)
+    assert len({str(to_json(one)["objective"]) for one in cuts}) > 10, "graphs without constraints stay their own"
 
 
 def test_other_seeds_give_other_instances():

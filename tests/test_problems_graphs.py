@@ -8,8 +8,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from blogdit.core.arrays import whole_range
 from blogdit.problems import generate
-from blogdit.problems.graphs import as_graph, make_graph, random_graph, rb_graph, whole_range
+from blogdit.problems.graphs import as_graph, make_graph, random_graph, rb_graph
 
 
 def test_edges_are_sorted_and_counted_once():

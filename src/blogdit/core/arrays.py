@@ -64,3 +64,15 @@ def whole_number(value: Any, name: str, low: int, high: int | None = None) -> in
         wanted = f"of at least {low}" if high is None else f"from {low} to {high}"
         raise ValueError(f"{name} must be a whole number {wanted}, got {value!r}")
     return int(value)
+
+
+def whole_range(value: Any, name: str, low: int, high: int | None = None) -> tuple[int, int]:
+    """A number, or a range as a pair or as text "50-100"; both ends belong to it."""
+    if isinstance(value, str):
+        ends = value.split("-")
+        value = tuple(int(end) if end.strip().isdecimal() else end for end in ends)
+    pair = tuple(value) if isinstance(value, tuple | list) else (value, value)
+    if len(pair) != 2:
+        raise ValueError(f"{name} must be a number or a range like 50-100, got {value!r}")
+    first = whole_number(pair[0], name, low, high)
+    return first, whole_number(pair[1], name, first, high)

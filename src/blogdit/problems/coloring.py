@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from blogdit.core.arrays import whole_number
+from blogdit.core.arrays import whole_number, whole_range
 from blogdit.core.constraints import IntArray, NotEqual
 from blogdit.core.instance import Instance
 from blogdit.problems.base import Family
@@ -19,7 +19,6 @@ from blogdit.problems.graphs import (
     random_graph,
     show_vertices,
     sizes_and_densities,
-    whole_range,
 )
 
 

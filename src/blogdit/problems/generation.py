@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from blogdit.core.digest import structure_digest
 from blogdit.core.instance import Instance
 from blogdit.core.processes import Processes
 from blogdit.problems import family
@@ -79,35 +80,24 @@ def _make(jobs: Sequence[Order]) -> list[list[Instance]]:
     return [job.make() for job in jobs]
 
 
-def _alike(one: Any, other: Any) -> bool:
-    """Equal content, arrays and objects included."""
-    if isinstance(one, np.ndarray):
-        return isinstance(other, np.ndarray) and np.array_equal(one, other)
-    if isinstance(one, tuple):
-        return isinstance(other, tuple) and len(one) == len(other) and all(map(_alike, one, other))
-    if hasattr(one, "__dict__"):
-        return type(one) is type(other) and _alike(tuple(vars(one).items()), tuple(vars(other).items()))
-    return bool(one == other)
-
-
-def _structure(instance: Instance) -> dict[str, Any]:
-    """All but the givens."""
-    return {name: getattr(instance, name) for name in ("domain_sizes", "constraints", "objective", "positions")}
+def _parts(instance: Instance) -> tuple[int, ...]:
+    """Which objects an instance is made of, but for its givens."""
+    return (*map(id, (instance.domain_sizes, instance.objective, instance.positions, *instance.constraints)),)
 
 
 def _sharing(chunks: Sequence[Sequence[Instance]]) -> list[Instance]:
-    """All instances; where those of a chunk differ in their givens alone, and so do the chunks, they hold the very same
-    structure again, which several processes cannot."""
+    """All instances; those that differ in their givens alone hold the very same structure again, which objects that
+    come from several processes cannot."""
     everyone: list[Instance] = []
-    known: Instance | None = None
+    known: dict[bytes, Instance] = {}  # the first of each structure
     for chunk in chunks:
-        first = chunk[0]
-        if known is None:
-            known = first
-        elif first.constraints and _alike(tuple(_structure(first).values()), tuple(_structure(known).values())):
-            groups = [*map(id, first.constraints)]
-            same = [[*map(id, one.constraints)] == groups for one in chunk]
-            shared = _structure(known)
-            chunk = [replace(one, **shared) if alike else one for one, alike in zip(chunk, same, strict=True)]
-        everyone += chunk
+        firsts: dict[tuple[int, ...], Instance] = {}  # by the objects of this chunk, so that one look at each suffices
+        for one in chunk:
+            if (parts := _parts(one)) not in firsts:
+                firsts[parts] = known.setdefault(structure_digest(one, one.positions), one)
+            first = firsts[parts]
+            if _parts(first) != parts:
+                same = ("domain_sizes", "constraints", "objective", "positions")
+                one = replace(one, **{name: getattr(first, name) for name in same})
+            everyone.append(one)
     return everyone

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from blogdit.core.arrays import FloatArray, IntArray, check_range, integers, reals, whole_number
+from blogdit.core.arrays import FloatArray, IntArray, check_range, integers, reals, whole_range
 
 # Settings of `blogdit train` that suit all families of graph problems.
 GRAPH_PRESET = {
@@ -141,18 +141,6 @@ def rb_graph(n: int, k: int, p: float, rng: np.random.Generator) -> Graph:
     kept = np.flatnonzero(adjacent.any(axis=1))
     edges = np.argwhere(np.triu(adjacent[np.ix_(kept, kept)]))
     return make_graph(len(kept), edges)
-
-
-def whole_range(value: Any, name: str, low: int) -> tuple[int, int]:
-    """A number, or a range as a pair or as text "50-100"; both ends belong to it."""
-    if isinstance(value, str):
-        ends = value.split("-")
-        value = tuple(int(end) if end.strip().isdecimal() else end for end in ends)
-    pair = tuple(value) if isinstance(value, tuple | list) else (value, value)
-    if len(pair) != 2:
-        raise ValueError(f"{name} must be a number or a range like 50-100, got {value!r}")
-    first = whole_number(pair[0], name, low)
-    return first, whole_number(pair[1], name, first)
 
 
 def probability_range(p_min: Any, p_max: Any) -> tuple[float, float]:

@@ -12,29 +12,28 @@ from typing import Any, Literal
 
 import numpy as np
 
-from blogdit.core.arrays import integers, whole_number
-from blogdit.core.constraints import AllDifferent, IntArray
+from blogdit.core.arrays import whole_number, whole_range
+from blogdit.core.constraints import IntArray
 from blogdit.core.instance import Instance
 from blogdit.problems.base import Family
-from blogdit.problems.sudoku_boards import layout, random_puzzles
+from blogdit.problems.grids import Board, first_beyond, make_board, make_by_size, render_cells, symbols_of
+from blogdit.problems.sudoku_boards import Kind, layout, random_puzzles
 
 SYMBOLS = "123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 BLANKS = ".0"
 # Fewer givens than this leave almost no puzzle with one solution (or none); the key is the box size.
-FEWEST_GIVENS = {2: 4, 3: 22, 4: 100}
-USUAL_GIVENS = {2: (5, 8), 3: (31, 42), 4: (120, 160)}  # from, to
+FEWEST_GIVENS = {2: 4, 3: 22, 4: 100, 5: 300}
+USUAL_GIVENS = {2: (5, 8), 3: (31, 42), 4: (102, 160), 5: (313, 390)}  # from, to
+LARGEST_MINIMAL = 3  # box: for larger ones nothing here can show in time that a given is needed
 _DIGIT = {symbol: digit for digit, symbol in enumerate(SYMBOLS, 1)}
 _DIGIT |= {symbol.lower(): digit for symbol, digit in _DIGIT.items()} | dict.fromkeys(BLANKS, 0)
 
 
 @cache
-def board(box: int) -> tuple[IntArray, AllDifferent, IntArray, tuple[str, ...]]:
-    """What all puzzles of one box size share, as the same objects: domains, constraints, positions, cell names."""
+def board(box: int) -> Board:
+    """What all puzzles of one box size share, as the same objects."""
     rules = layout(box)
-    sizes = integers(np.full(rules.cells, rules.digits), "domain_sizes", 1)
-    positions = integers(np.argwhere(np.ones((rules.digits, rules.digits))), "positions", 2, 2)
-    names = tuple(f"r{row + 1}c{column + 1}" for row, column in positions)
-    return sizes, AllDifferent(rules.houses), positions, names
+    return make_board("sudoku", rules.digits, rules.houses)
 
 
 def parse(text: str) -> IntArray:
@@ -55,77 +54,68 @@ def box_size(cells: int) -> int:
 
 def build(puzzle: Any, name: str = "") -> Instance:
     """`puzzle` is a string with one character per cell, or digits (rows, or one flat list) with 0 for a blank."""
-    if isinstance(puzzle, str):
-        digits = parse(puzzle)
-    else:
-        try:
-            array = np.asarray(puzzle)
-        except ValueError:
-            raise ValueError("the rows of a Sudoku must have equal lengths") from None
-        if array.ndim == 2 and array.shape[0] != array.shape[1]:
-            raise ValueError(f"a Sudoku has as many rows as columns, got {array.shape[0]} x {array.shape[1]}")
-        digits = integers(array.reshape(-1), "puzzle", 1)
+    digits = parse(puzzle) if isinstance(puzzle, str) else symbols_of(puzzle, "puzzle", "Sudoku")
     box = box_size(len(digits))
-    wrong = (digits < 0) | (digits > box**2)
-    if wrong.any():
-        at = int(np.argmax(wrong))
+    at = first_beyond(digits, box**2)
+    if at is not None:
         found = f"{digits[at]}" + (f" ({SYMBOLS[digits[at] - 1]})" if 9 < digits[at] <= len(SYMBOLS) else "")
-        raise ValueError(f"digits of a {box**2}x{box**2} Sudoku go up to {box**2}, got {found} in {board(box)[3][at]}")
-    sizes, houses, positions, names = board(box)
-    _refuse_conflict(digits, houses, names)
-    given = np.flatnonzero(digits)
-    return Instance(
-        domain_sizes=sizes,
-        constraints=(houses,),
-        givens=dict(zip(given.tolist(), (digits[given] - 1).tolist(), strict=True)),
-        problem="sudoku",
-        name=name,
-        positions=positions,
-        labels=names,
-    )
-
-
-def _refuse_conflict(digits: IntArray, houses: AllDifferent, names: tuple[str, ...]) -> None:
-    # Blanks get numbers of their own, so that only givens can be equal.
-    distinct = np.where(digits > 0, digits, -1 - np.arange(len(digits)))
-    broken = np.flatnonzero(houses.violations(distinct))
-    if len(broken):
-        cells = houses.scope(int(broken[0]))
-        taken = distinct[cells].tolist()
-        twice = next(digit for digit in taken if taken.count(digit) > 1)
-        first, second = (names[cell] for cell in cells[distinct[cells] == twice][:2])
-        raise ValueError(f"the givens conflict: {twice} in both {first} and {second}")
+        raise ValueError(
+            f"digits of a {box**2}x{box**2} Sudoku go up to {box**2}, got {found} in {board(box).names[at]}"
+        )
+    return board(box).fill(digits, name)
 
 
 def recognise(instance: Instance) -> Instance:
     """The same puzzle with the objects that all puzzles of its size share, or a ValueError if it is not one."""
-    sizes, houses, _, _ = board(box_size(instance.size))
-    group = instance.constraints[0] if len(instance.constraints) == 1 else None
-    same = isinstance(group, AllDifferent) and group.scopes.same_lists(houses.scopes)
-    if not same or instance.objective is not None or (instance.domain_sizes != sizes).any():
-        raise ValueError("sudoku has one all_different group, its rows, columns and boxes, and no objective")
-    return build(np.where(instance.is_given, instance.given_values + 1, 0), instance.name)
+    return board(box_size(instance.size)).recognise(instance, "its rows, columns and boxes")
 
 
 def generate(
     count: int,
     rng: np.random.Generator,
-    box: int = 3,
-    min_givens: int | Literal["auto"] = "auto",
-    max_givens: int | Literal["auto"] = "auto",
+    box: Any = 3,
+    min_givens: float | Literal["auto"] = "auto",
+    max_givens: float | Literal["auto"] = "auto",
     unique: bool = True,
+    minimal: bool = False,
 ) -> list[Instance]:
-    """Puzzles with uniformly many givens from min_givens to max_givens (`auto`: as suits the box size) and, if
-    `unique`, exactly one solution."""
-    box = whole_number(box, "box", 2, 4)
-    fewest, (low, high) = FEWEST_GIVENS[box] if unique else 0, USUAL_GIVENS[box]
-    if min_givens != "auto":
-        low = whole_number(min_givens, f"min_givens of a {box**2}x{box**2} puzzle", fewest, box**4)
-    high = whole_number(high if max_givens == "auto" else max_givens, "max_givens", low, box**4)
-    targets = rng.integers(low, high + 1, size=count)
-    solutions, is_given = random_puzzles(targets, box, unique, rng)
-    puzzles = np.where(is_given, solutions + 1, 0)
-    return [build(puzzle, name=f"sudoku-{i}") for i, puzzle in enumerate(puzzles)]
+    """Puzzles with uniformly many givens from min_givens to max_givens and, if `unique`, exactly one solution.
+
+    `box` is from 2 to 5, or a range like 2-5 for puzzles of several sizes. A number of givens below 1 is a share of
+    the cells; `auto` suits the box size. A `minimal` puzzle needs each of its givens to have one solution: it has as
+    many as it needs, of which min_givens and max_givens only choose.
+    """
+    low, high = whole_range(box, "box", 2, max(USUAL_GIVENS))
+    if minimal and (high > LARGEST_MINIMAL or not unique):
+        wanted = "unique=false" if not unique else f"a box of {high}; boxes go up to {LARGEST_MINIMAL}"
+        raise ValueError(f"minimal puzzles cannot be made with {wanted}")
+    kind: Kind = "minimal" if minimal else "unique" if unique else "any"
+    boxes = rng.integers(low, high + 1, size=count) if high > low else np.full(count, low)
+    ranges = {side: _givens(side, min_givens, max_givens, unique, minimal) for side in range(low, high + 1)}
+
+    def make(side: int, some: int) -> IntArray:
+        fewest, most = (np.full(some, number) for number in ranges[side])
+        if not minimal:
+            fewest = most = rng.integers(fewest, most + 1)
+        solutions, is_given = random_puzzles(fewest, most, side, kind, rng)
+        return np.where(is_given, solutions + 1, 0)
+
+    return [build(puzzle, name=f"sudoku-{i}") for i, puzzle in enumerate(make_by_size(boxes, make))]
+
+
+def _givens(box: int, low: Any, high: Any, unique: bool, minimal: bool) -> tuple[int, int]:
+    """From how many to how many givens, for one box size."""
+    usual = (FEWEST_GIVENS[box], box**4) if minimal else USUAL_GIVENS[box]
+    fewest = FEWEST_GIVENS[box] if unique else 0
+    first = _number_of_givens(low, usual[0], f"min_givens of a {box**2}x{box**2} puzzle", fewest, box)
+    return first, _number_of_givens(high, usual[1], "max_givens", first, box)
+
+
+def _number_of_givens(value: Any, usual: int, name: str, low: int, box: int) -> int:
+    """`value` as a number of cells, which it may be a share of."""
+    if isinstance(value, float) and 0 < value < 1:
+        value = round(value * box**4)
+    return whole_number(usual if value == "auto" else value, name, low, box**4)
 
 
 def text(instance: Instance, values: IntArray | None = None) -> str:
@@ -146,36 +136,16 @@ def render(
     `changed`."""
     digits = math.isqrt(instance.size)
     box = math.isqrt(digits)
-    known = instance.given_values if values is None else np.asarray(values)
-    shown = np.ones(instance.size, np.bool_) if values is not None else instance.is_given
-    width = 1 if digits <= len(SYMBOLS) else len(str(digits))
-    cells = []
-    for value, visible in zip(known, shown, strict=True):
-        symbol = "." if not visible else SYMBOLS[value] if digits <= len(SYMBOLS) else str(value + 1)
-        cells.append(symbol.rjust(width))
-    if ansi:
-        clashes = set() if values is None else clashing(instance, known)
-        marks = {"1": {*np.flatnonzero(instance.is_given)}, "31": clashes, "4": {*changed}}
-        for place, symbol in enumerate(cells):
-            if codes := [code for code, places in marks.items() if place in places]:
-                cells[place] = f"\x1b[{';'.join(codes)}m{symbol}\x1b[0m"
+    short = digits <= len(SYMBOLS)
+    rows = render_cells(instance, values, lambda value: SYMBOLS[value] if short else str(value + 1), ansi, changed)
+    width = 1 if short else len(str(digits))
     rule = "+".join(["-" * (box * (width + 1) + 1)] * box)
     lines = []
-    for row in range(digits):
-        parts = [" ".join(cells[start : start + box]) for start in range(row * digits, (row + 1) * digits, box)]
-        lines += [f"+{rule}+"] if row % box == 0 else []
+    for number, row in enumerate(rows):
+        parts = [" ".join(row[start : start + box]) for start in range(0, digits, box)]
+        lines += [f"+{rule}+"] if number % box == 0 else []
         lines.append("| " + " | ".join(parts) + " |")
     return "\n".join([*lines, f"+{rule}+"])
-
-
-def clashing(instance: Instance, values: IntArray) -> set[int]:
-    """The cells that have their digit in common with another one of their row, column or box."""
-    found = set()
-    for violation in instance.verify(values).violations():
-        digits = [int(values[cell]) for cell in violation.variables]
-        if violation.kind == "all_different":
-            found |= {cell for cell, digit in zip(violation.variables, digits, strict=True) if digits.count(digit) > 1}
-    return found
 
 
 def preset(settings: Mapping[str, Any]) -> dict[str, Any]:

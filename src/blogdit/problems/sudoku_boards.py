@@ -8,18 +8,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from blogdit.core.constraints import IntArray
+from blogdit.problems.cycles import switch_rows
 
-Masks = npt.NDArray[np.uint16]  # (cells, boards)
+Masks = npt.NDArray[np.uint32]  # (cells, boards)
 Flags = npt.NDArray[np.bool_]
+Kind = Literal["any", "unique", "minimal"]  # any number of solutions; one; one, and more without any of the givens
 
 LOCKSTEP = 1024  # boards worked on together: a working set that stays in a core's cache
+LARGEST_GUESSED = 3  # box: guessing takes 1 ms for a 9x9 grid, 15 ms for a 16x16 grid and does not end for 25x25
+SWITCHES = 64  # of cycles of rows and of columns in turn, twice as many as are needed; see `_mixed_grids`
 MOST_BRANCHES = 64  # of one board at a time, before the exact search gives up on it
+NO_LIMIT = 1 << 62  # of branches
 MOST_FRUITLESS = 500  # attempts in a row at puzzles with too few givens
 
 
@@ -78,8 +83,8 @@ def propagate(boards: Masks, rules: Layout) -> tuple[Masks, Flags]:
 def _sweep(boards: Masks, rules: Layout) -> tuple[Masks, Flags]:
     """One round of both rules over all boards, and which boards show no contradiction."""
     row, column, box = rules.houses_of.T
-    singles = np.where(is_single(boards), boards, np.uint16(0))
-    taken = np.zeros((len(rules.houses), boards.shape[1]), np.uint16)
+    singles = np.where(is_single(boards), boards, np.uint32(0))
+    taken = np.zeros((len(rules.houses), boards.shape[1]), np.uint32)
     twice = np.zeros_like(taken)
     for cells in rules.houses.T:  # the i-th cell of every house
         digit = singles[cells]
@@ -128,15 +133,20 @@ def _branch(boards: Masks, owner: IntArray) -> tuple[Masks, IntArray]:
     cell = np.where(number > 1, number, 255).argmin(axis=0)
     column = np.arange(boards.shape[1])
     mask = boards[cell, column]
-    lowest = mask & (~mask + np.uint16(1))
+    lowest = mask & (~mask + np.uint32(1))
     first, rest = boards.copy(), boards.copy()
     first[cell, column], rest[cell, column] = lowest, mask & ~lowest
     return np.concatenate([first, rest], axis=1), np.concatenate([owner, owner])
 
 
 def random_grids(count: int, rules: Layout, rng: np.random.Generator) -> IntArray:
-    """Complete grids (count, cells) of values 0 .. digits - 1: guess, propagate, start again on a contradiction."""
-    boards = np.full((rules.cells, count), rules.full, np.uint16)
+    """Complete grids (count, cells) of values 0 .. digits - 1."""
+    return (_guessed_grids if rules.box <= LARGEST_GUESSED else _mixed_grids)(count, rules, rng)
+
+
+def _guessed_grids(count: int, rules: Layout, rng: np.random.Generator) -> IntArray:
+    """Guess, propagate, start again on a contradiction."""
+    boards = np.full((rules.cells, count), rules.full, np.uint32)
     unfinished = np.arange(count)
     while len(unfinished):
         current = _guess(boards[:, unfinished], rng)
@@ -147,9 +157,28 @@ def random_grids(count: int, rules: Layout, rng: np.random.Generator) -> IntArra
     return digit_of(boards).T
 
 
+def _mixed_grids(count: int, rules: Layout, rng: np.random.Generator) -> IntArray:
+    """Cycle switches within bands and stacks, from a grid that is known; then digits, bands and stacks in any order.
+
+    Two rows of a band, or two columns of a stack, can switch a cycle as in a Latin square: cells trade digits within
+    their box. Counts of cycles, of swaps of two digits and of equal rows of boxes no longer change after 32 switches
+    of all bands and stacks, for boxes of 3, 4 and 5. For boxes of 3 they are then those of the uniform distribution.
+    """
+    box, digits = rules.box, rules.digits
+    row, column = np.divmod(np.arange(rules.cells), digits)
+    known = ((row * box + row // box + column) % digits).reshape(digits, digits)
+    grids = np.broadcast_to(known, (count, digits, digits))
+    for _ in range(SWITCHES):
+        grids = switch_rows(grids, box, rng).transpose(0, 2, 1)
+    names, bands, stacks = (np.argsort(rng.random((count, number)), axis=1) for number in (digits, box, box))
+    grids = np.take_along_axis(names, grids.reshape(count, -1), 1).reshape(count, box, box, box, box)
+    grids = np.take_along_axis(grids, bands[:, :, None, None, None], 1)
+    return np.take_along_axis(grids, stacks[:, None, None, :, None], 3).reshape(count, -1)
+
+
 def digit_of(masks: Masks) -> IntArray:
     """The value of cells with a single candidate."""
-    return np.bitwise_count(masks - np.uint16(1)).astype(np.int64)
+    return np.bitwise_count(masks - np.uint32(1)).astype(np.int64)
 
 
 def _guess(boards: Masks, rng: np.random.Generator) -> Masks:
@@ -162,17 +191,19 @@ def _guess(boards: Masks, rng: np.random.Generator) -> Masks:
     drop = rng.integers(0, np.bitwise_count(mask))  # lowest candidates passed over: each is equally likely
     for passed in range(int(drop.max())):
         mask = np.where(drop > passed, mask & (mask - 1), mask)
-    boards[cell, column] = mask & (~mask + np.uint16(1))
+    boards[cell, column] = mask & (~mask + np.uint32(1))
     return boards
 
 
-def dig(grids: IntArray, targets: IntArray, rules: Layout, rng: np.random.Generator) -> Flags:
+def dig(
+    grids: IntArray, targets: IntArray, rules: Layout, rng: np.random.Generator, most_branches: int = MOST_BRANCHES
+) -> Flags:
     """Which cells (boards, cells) to keep as givens: each board loses random givens until `targets` are left.
 
     A given goes only if it is proved that its cell cannot take another value, so the puzzle keeps one solution.
-    Boards that run out of cells to try stay above their target.
+    Boards that run out of cells to try stay above their target: without a limit of branches they need all givens.
     """
-    values = np.left_shift(1, grids.T).astype(np.uint16)  # (cells, boards)
+    values = np.left_shift(1, grids.T).astype(np.uint32)  # (cells, boards)
     order = rng.permuted(np.tile(np.arange(rules.cells), (len(grids), 1)), axis=1)
     givens = np.ones(values.shape, np.bool_)
     left = np.full(len(grids), rules.cells)
@@ -181,37 +212,41 @@ def dig(grids: IntArray, targets: IntArray, rules: Layout, rng: np.random.Genera
         if not len(active):
             break
         cell, column = order[active, turn], np.arange(len(active))
-        boards = np.where(givens[:, active], values[:, active], np.uint16(rules.full))
+        boards = np.where(givens[:, active], values[:, active], np.uint32(rules.full))
         boards[cell, column] = rules.full & ~values[cell, active]
-        removed = ~may_have_solution(boards, rules)
+        removed = ~may_have_solution(boards, rules, most_branches)
         givens[cell[removed], active[removed]] = False
         left[active[removed]] -= 1
     return givens.T
 
 
-def random_puzzles(targets: IntArray, box: int, unique: bool, rng: np.random.Generator) -> tuple[IntArray, Flags]:
-    """Solutions and givens, both (boards, cells), of puzzles with the given numbers of givens.
+def random_puzzles(
+    fewest: IntArray, most: IntArray, box: int, kind: Kind, rng: np.random.Generator
+) -> tuple[IntArray, Flags]:
+    """Solutions and givens, both (boards, cells), of puzzles with `fewest` to `most` givens.
 
-    With `unique`, a board that cannot be dug down to its target is replaced by another one.
+    A board that cannot be dug so far, or of which digging leaves too few givens, is replaced by another one.
     """
     rules = layout(box)
-    grids = np.zeros((len(targets), rules.cells), np.int64)
-    givens = np.zeros((len(targets), rules.cells), np.bool_)
-    todo = np.arange(len(targets))
+    grids = np.zeros((len(most), rules.cells), np.int64)
+    givens = np.zeros((len(most), rules.cells), np.bool_)
+    todo = np.arange(len(most))
     fruitless = 0
     while len(todo):
         chunk = todo[:LOCKSTEP]
         grids[chunk] = random_grids(len(chunk), rules, rng)
-        if unique:
-            givens[chunk] = dig(grids[chunk], targets[chunk], rules, rng)
+        if kind == "unique":
+            givens[chunk] = dig(grids[chunk], most[chunk], rules, rng)
+        elif kind == "minimal":
+            givens[chunk] = dig(grids[chunk], np.zeros_like(most[chunk]), rules, rng, most_branches=NO_LIMIT)
         else:
             ranks = rng.permuted(np.tile(np.arange(rules.cells), (len(chunk), 1)), axis=1)
-            givens[chunk] = ranks < targets[chunk, None]
-        reached = givens[chunk].sum(axis=1) == targets[chunk]
+            givens[chunk] = ranks < most[chunk, None]
+        left = givens[chunk].sum(axis=1)
+        reached = (left >= fewest[chunk]) & (left <= most[chunk])
         todo = np.concatenate([chunk[~reached], todo[LOCKSTEP:]])
         fruitless = 0 if reached.any() else fruitless + 1
         if fruitless == MOST_FRUITLESS:
-            raise ValueError(
-                f"found no puzzle with {targets[chunk].min()} givens and one solution; ask for more givens"
-            )
+            wanted = "that needs all of them" if kind == "minimal" else "and one solution"
+            raise ValueError(f"found no puzzle with {most[chunk].min()} givens {wanted}; ask for more givens")
     return grids, givens

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from blogdit import formats
+from blogdit.core.digest import structure_digest
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.problems import families
@@ -117,23 +117,5 @@ def _apart(pool: Sequence[Instance], held_out: Sequence[Instance]) -> list[Insta
 
 def _content(instance: Instance) -> bytes:
     """The same for instances that say the same, whatever they are called and wherever they come from."""
-    digest = blake2b(digest_size=16)
-    _add(digest, instance.domain_sizes)
-    for group in instance.constraints:
-        digest.update(group.kind.encode())
-        _add(digest, group)
-    _add(digest, instance.objective)
-    _add(digest, np.array(sorted(instance.givens.items()), np.int64))
-    return digest.digest()
-
-
-def _add(digest: blake2b, value: Any) -> None:
-    """Arrays by their shape and entries, objects by their attributes."""
-    if isinstance(value, np.ndarray):
-        digest.update(f"{value.shape} {value.dtype} ".encode() + value.tobytes())
-    elif hasattr(value, "__dict__"):
-        for name, attribute in sorted(vars(value).items()):
-            digest.update(name.encode())
-            _add(digest, attribute)
-    else:
-        digest.update(repr(value).encode())
+    givens = np.array(sorted(instance.givens.items()), np.int64)
+    return structure_digest(instance, givens)
