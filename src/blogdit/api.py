@@ -225,6 +225,7 @@ def train(
     device: str = "auto",
     on_record: Callable[[dict[str, Any], float], None] | None = None,
     tell: Callable[[str], None] = lambda line: None,
+    start: str | Path | Model | None = None,
 ) -> Model:
     """Train a model for a problem family without labels; returns the best model so far, also in `out`.
 
@@ -232,9 +233,11 @@ def train(
     the `problem` of these instances, has no generator: it needs `data`, and without `valid` one in ten of them chooses
     instead of training. `resume` goes on from the state in `out`, with its settings and seed. `pause_after` stops after
     that many minutes of this call, to be resumed. `on_record` gets each log record and the share of the budget that is
-    spent; `tell` a line before what takes long and leaves no record.
+    spent; `tell` a line before what takes long and leaves no record. `start` is a model whose weights training begins
+    with: it keeps their network and chain.
     """
     out, data = Path(out), _listed(data)
+    begin = start if start is None or isinstance(start, Model) else load(start)
     try:
         if problem not in families() and not data:
             known = ", ".join(sorted(families()))
@@ -254,7 +257,7 @@ def train(
             if settings:
                 raise InputError("a resumed run keeps its settings; leave out --set")
         else:
-            chosen = recipe(problem, settings, own=True)
+            chosen = recipe(problem, settings, own=True, start=begin)
             if out.exists() and not out.is_dir():
                 raise InputError("is a file; expected a folder", out)
             if (out / runlog.STATE).exists():
@@ -264,7 +267,8 @@ def train(
     except ValueError as error:
         raise InputError(str(error)) from None
     with process_group(resolve_device(device)) as here:
-        trainer = Trainer(chosen, data_for(chosen, seed, data, _listed(valid), tell), budget, seed, str(here), tell)
+        instances = data_for(chosen, seed, data, _listed(valid), tell)
+        trainer = Trainer(chosen, instances, budget, seed, str(here), tell, None if resume else begin)
         if resume:
             trainer.load(out)
         for record in trainer.run(out, pause_after):

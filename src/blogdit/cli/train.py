@@ -20,7 +20,8 @@ def train(
     updates: Annotated[int | None, typer.Option(help="Train for this many updates.")] = None,
     set_: Settings = [],  # noqa: B006 (typer copies it)
     data: Annotated[list[Path], typer.Option(help="Train on the instances of this file; may be repeated.")] = [],  # noqa: B006
-    valid: Annotated[Path | None, typer.Option(help="Choose the best weights on the instances of this file.")] = None,
+    valid: Annotated[list[Path], typer.Option(help="Choose the best weights on this file; may be repeated.")] = [],  # noqa: B006
+    from_: Annotated[str | None, typer.Option("--from", metavar="MODEL", help="Begin with the weights of a model.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     pause_after: Annotated[float | None, typer.Option(min=0, help="Stop after so many minutes, to be resumed.")] = None,
     seed: Seed = 0,
@@ -42,6 +43,7 @@ def train(
       blogdit train coloring --minutes 25 --out runs/coloring --device cuda
       blogdit train sudoku --minutes 25 --out runs/sudoku --resume
       blogdit train timetable --data exams.jsonl --minutes 10 --out runs/timetable     (instances of your own)
+      blogdit train coloring --from coloring --set own_answers=0.3 --minutes 10 --out runs/better
       blogdit train sudoku --set selector=all --updates 1000 --out runs/dit     (an ablation)
     """
     from blogdit.api import train as train_model
@@ -64,6 +66,7 @@ def train(
             model = train_model(
                 problem, out, minutes, updates, parse_settings(set_), data, valid, resume, pause_after, seed, device,
                 on_record, tell=progress.tell if os.environ.get("RANK", "0") == "0" else lambda line: None,
+                start=from_,
             )  # fmt: skip
     except KeyboardInterrupt:
         kept = f"the same command with --resume goes on with what is in {out}"

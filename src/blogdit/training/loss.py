@@ -12,6 +12,7 @@ from blogdit.method.answers import Targets, nearest, surprise
 from blogdit.method.batch import Batch
 from blogdit.method.blocks import Selector, decode
 from blogdit.method.chain import sample
+from blogdit.method.improve import improved
 from blogdit.method.loss import path_loss
 from blogdit.method.noise import Noise
 from blogdit.network.denoiser import Denoiser, Network, in_bfloat16
@@ -60,7 +61,13 @@ class TrainingLoss(nn.Module):
             terms["surprise"] = torch.where(known, missed, 0.0).sum() / known.sum().clamp(min=1)
             terms["answered"] = known.float().mean()
             loss = loss + config.own_answers * torch.where(known, missed, 0.0).mean()
-            terms["loss"] = loss
+        elif config.own_answers and config.improve:
+            sampled = decode(path.logits, batch)
+            better, gained = improved(sampled, path.resampled, batch, config.improve, config.improve_heat, noise)
+            missed = torch.where(gained, surprise(path.logits, better, path.resampled, batch), 0.0)
+            terms |= {"surprise": missed.sum() / gained.sum().clamp(min=1), "improved": gained.float().mean()}
+            loss = loss + config.own_answers * missed.mean()
+        terms["loss"] = loss
         return loss, path.logits.detach(), {name: term.detach() for name, term in terms.items()}
 
     def _with_answers(self, batch: Batch, logits: Tensor, targets: Targets, noise: Noise) -> Tensor:

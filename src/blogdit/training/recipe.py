@@ -14,7 +14,7 @@ from blogdit.core.errors import InputError
 from blogdit.method.blocks import SELECTORS, STATE_DEPENDENT, Schedule, SelectorName
 from blogdit.method.chain import ChainConfig
 from blogdit.method.energy import AllDifferentForm
-from blogdit.network.checkpoint import chain_from_dict
+from blogdit.network.checkpoint import Model, chain_from_dict
 from blogdit.network.config import DenoiserConfig
 from blogdit.problems import families, family
 
@@ -60,6 +60,8 @@ class TrainConfig:
     relaxed: float = 1.0  # weight of the paper's energy, for instances that have an own answer
     rename: bool = False  # values are interchangeable: an answer may be renamed to agree with the state
     show_answer: float = 0.0  # share of the chains that see the rest of an own answer, instead of their own state
+    improve: int = 0  # moves of a search over the block; what it finds is the target, without a teacher (improve.py)
+    improve_heat: float = 0.3  # temperature at which it begins, in units of the energy
     answers_kept: int = 1  # of each instance
     teacher_start: float = 0.2  # share of the budget before the first round
     teacher_every: float = 0.1  # share of the budget from round to round
@@ -85,7 +87,8 @@ class TrainConfig:
         for name in ("tau_start", "learning_rate", "clip", "tau_share", "teacher_every"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
-        for name in ("tau_floor", "weight_decay", "final_rate", "warmup", "own_answers", "relaxed", "teacher_start"):
+        for name in ("tau_floor", "weight_decay", "final_rate", "warmup", "own_answers", "relaxed", "teacher_start", "improve",
+                     "improve_heat"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
         if not 0 <= self.show_answer <= 1:
@@ -168,8 +171,11 @@ def _fit(name: str, value: Any, default: Any) -> Any:
     return value
 
 
-def recipe(problem: str, settings: Mapping[str, Any] | None = None, own: bool = False) -> Recipe:
-    """The preset of a problem with `settings` laid over it; with `own`, it may be one that has no family."""
+def recipe(
+    problem: str, settings: Mapping[str, Any] | None = None, own: bool = False, start: Model | None = None
+) -> Recipe:
+    """The preset of a problem with `settings` laid over it; with `own`, it may be one that has no family. The network
+    and the chain of a model that training is to `start` from stay as they are."""
     settings = settings or {}
     chosen = None if own and problem not in families() else family(problem)
     generator = {} if chosen is None else dict(chosen.settings)
@@ -182,6 +188,8 @@ def recipe(problem: str, settings: Mapping[str, Any] | None = None, own: bool = 
         "training": _names(TrainConfig),
         "generator": generator,
     }
+    if start is not None and (fixed := sorted({*parts["denoiser"], *parts["chain"], *parts["schedule"]} & {*settings})):
+        raise ValueError(f"{fixed[0]} is settled by the model that training starts from")
     given: dict[str, dict[str, Any]] = {part: {} for part in parts}
     for name, value in {**preset, **settings}.items():
         owner = next((part for part, names in parts.items() if name in names), None)
@@ -193,7 +201,7 @@ def recipe(problem: str, settings: Mapping[str, Any] | None = None, own: bool = 
     return Recipe(
         problem=problem,
         generator={**generator, **given["generator"]},
-        denoiser=DenoiserConfig(**given["denoiser"]),
-        chain=ChainConfig(schedule=Schedule(**given["schedule"]), **given["chain"]),
+        denoiser=DenoiserConfig(**given["denoiser"]) if start is None else start.denoiser.config,
+        chain=ChainConfig(schedule=Schedule(**given["schedule"]), **given["chain"]) if start is None else start.chain,
         training=TrainConfig(**given["training"]),
     )

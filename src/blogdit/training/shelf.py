@@ -26,7 +26,8 @@ class Shelf:
         self.pool = collate(instances).to(device)
         if recipe.denoiser.values == "literals":
             self.pool = self.pool.with_literals()
-        self.answers = Answers(instances, config.answers_kept, device) if config.own_answers > 0 else None
+        taught = config.own_answers > 0 and not config.improve
+        self.answers = Answers(instances, config.answers_kept, device) if taught else None
         self.batch_size = config.batch_size  # chains of an update, in all processes together
         self.chains: Chains  # set by the trainer
         self.launched = 0  # updates, kernel by kernel

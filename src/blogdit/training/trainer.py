@@ -50,6 +50,7 @@ class Trainer:
         seed: int = 0,
         device: str = "cpu",
         tell: Callable[[str], None] = lambda line: None,
+        start: Model | None = None,
     ):
         self.recipe, self.data, self.budget, self.seed, self.tell = recipe, data, budget, seed, tell
         self.device, self.progress = torch.device(device), Progress()
@@ -61,7 +62,10 @@ class Trainer:
             raise ValueError(f"batch_size must be a multiple of {self.world} processes, got {config.batch_size}")
         with torch.random.fork_rng(devices=[]):  # the initialisation of torch's layers takes no generator
             torch.manual_seed(seed)
-            self.denoiser = Denoiser(recipe.denoiser).to(self.device)
+            self.denoiser = Denoiser(recipe.denoiser)
+        if start is not None:
+            self.denoiser.load_state_dict(start.denoiser.state_dict())
+        self.denoiser.to(self.device)
         self.average = {name: p.detach().clone() for name, p in self.denoiser.state_dict().items()}
         compiled = config.compile == "yes" or (config.compile == "auto" and cuda)
         bfloat16 = config.precision == "bfloat16" or (config.precision == "auto" and cuda)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
 from collections.abc import Callable, Sequence
 
@@ -13,6 +14,7 @@ def record(
 ) -> torch.cuda.CUDAGraph | None:
     """What `work` launches, not yet run. It must have run before, and find and leave its results in the same tensors.
     None, with a warning, if some operation waits for the host."""
+    gc.collect()  # an old graph that is freed while this one is recorded would spoil it
     graph = torch.cuda.CUDAGraph()
     for generator in generators:
         graph.register_generator_state(generator)
