@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import blogdit
-from blogdit.api import bundled_models, solver_for
+from blogdit.api import _model_name, bundled_models, solver_for
 from blogdit.core.errors import InputError
 from blogdit.method.chain import ChainConfig
 from blogdit.network.checkpoint import Model, save_model
@@ -184,3 +185,13 @@ def test_a_misfit_is_found_before_the_first_step(monkeypatch):
 def test_solve_each_takes_one_instance_too(model):
     graph = generate("coloring", 1, seed=0, vertices=6)[0]
     assert [result.instance for result in blogdit.solve_each(graph, model=model, steps=2)] == [graph]
+
+
+def test_a_family_without_a_model_of_its_own_has_a_stand_in():
+    both = {name: Path(name) for name in ("latin", "sudoku")}
+    assert _model_name("latin", both) == "latin"
+    assert _model_name("latin", {"sudoku": both["sudoku"]}) == "sudoku"
+    assert _model_name("sudoku", {"latin": both["latin"]}) is None
+    assert _model_name("csp", both) is None
+    (result,) = blogdit.solve(generate("latin", 1, seed=1, order=5), steps=50)
+    assert (result.status, result.model) == ("solved", _model_name("latin", bundled_models()))

@@ -52,6 +52,18 @@ BAD = {
     "sudoku row": (b"53..7....\n6..195..\n", {}, 2, "expected a Sudoku row of 9 cells"),
     "sudoku for a graph": (NINE.encode(), {"problem": "mis"}, 1, "Sudoku text; expected a graph, for --problem mis"),
     "sudoku forced": (b"1 2\n2 3\n", {"problem": "sudoku"}, 1, "expected a Sudoku row"),
+    "latin order": (b"3\n1 2 3\n2 3 1\n3 1 2\nthree\n", {}, 5, "expected the order of a Latin square, got 'three'"),
+    "latin zero": (b"0\n1 2\n2 1\n", {"problem": "latin"}, 1, "expected the order of a Latin square, got '0'"),
+    "latin row": (b"4\n1 2 3 4\n2 1 4\n", {}, 3, "expected 4 numbers in row 2, got 3"),
+    "latin first row": (b"5\n1 2 3 4\n2 1 4 3\n", {}, 2, "expected 5 numbers in row 1, got 4"),
+    "latin rows": (b"# two\n3\n\n1 2 3\n0 0 0\n\n", {}, 6, "expected 3 rows, the file ends after 2"),
+    "latin symbol": (b"3\n1 2 3\n0 4 0\n0 0 0\n", {}, 3, "expected numbers from 0 to 3, got '4'"),
+    "latin negative": (b"3\n1 2 3\n0 -1 0\n0 0 0\n", {}, 3, "expected numbers from 0 to 3, got '-1'"),
+    "latin digits": (b"3\n1 2 3\n0 99999999999999999999 0\n", {}, 3, "expected numbers from 0 to 3"),
+    "latin conflict": (b"2\n1 2\n2 1\n\n2\n1 0\n1 0\n", {}, 5, "the givens conflict: 1 in both r1c1 and r2c1"),
+    "latin for a graph": (b"4\n1 2 3 4\n", {"problem": "mis"}, 1, "Latin text; expected a graph, for --problem mis"),
+    "latin forced": (NINE.encode(), {"problem": "latin"}, 1, "expected the order of a Latin square"),
+    "order of a graph": (b"4\n1 2\n2 3\n", {"problem": "mis"}, 1, "not a known format"),
     "header only": (b"puzzle,solution\n", {}, 1, "not a known format"),
     "col no p": (b"c nothing\ne 1 2\n", {"colors": 3}, 2, "expected 'p edge VERTICES EDGES' first"),
     "col only comments": (b"c nothing\n", {"colors": 3}, 1, "no 'p edge"),
@@ -197,6 +209,7 @@ def _write(path, content):
 
 MUTATIONS_EACH = 300
 KINDS = ["lines", "csv", "grid", "col", "weighted col", "gset", "edges", "json", "all kinds", "gz", "xz", "g6", "gml"]
+KINDS += ["latin", "forced latin"]
 assert MUTATIONS_EACH * len(KINDS) >= 2000
 FRAGMENTS = b"-1 0 99 999999999 1e400 nan NaN , \xff \0 { } [ ] null true . # | 0.5".split(b" ")
 FRAGMENTS += [b"\n", b" ", b'"', b"e 1 1\n", b"p edge 3 3\n", b"1 2 3\n"]
@@ -225,6 +238,8 @@ def valid_file(kind: str, folder) -> tuple[str, bytes, dict]:
         "gset": ("maxcut", "p.gset", {"vertices": 12, "p_min": 0.2, "weights": "normal"}, {}),
         "edges": ("coloring", "p.edges", {"vertices": 12, "p_min": 0.5, "p_max": 0.6}, {"problem": "mis"}),
         "json": ("coloring", "p.json", {"vertices": 6, "p_min": 0.2}, {}),
+        "latin": ("latin", "p.txt", {"order": 5}, {}),
+        "forced latin": ("latin", "p.latin", {"order": 3}, {"problem": "latin"}),
         "gz": ("maxcut", "p.gset.gz", {"vertices": 12, "p_min": 0.2}, {}),
         "xz": ("sudoku", "p.txt.xz", {}, {}),
     }[kind]

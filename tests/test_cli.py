@@ -126,7 +126,7 @@ def test_generate_overwrites_nothing(tmp_path, capsys):
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"sudoku-1.txt": "precious"}
 
 
-@pytest.mark.parametrize("problem", ["sudoku", "coloring", "maxcut", "mis"])
+@pytest.mark.parametrize("problem", ["sudoku", "latin", "coloring", "maxcut", "mis"])
 def test_generate_then_read(tmp_path, problem):
     """One file, a folder, and JSON lines hold the same instances, recognised without options."""
     common = ["generate", problem, "--count", "3", "--seed", "1", "--out"]

@@ -81,6 +81,21 @@ def test_sudoku_sizes_in_text(file):
     assert len(formats.read(file(sixteen_small))) == 16, "16 lines of digits up to 4 are 16 small puzzles"
 
 
+def test_the_largest_boards_in_text(file):
+    (puzzle,) = generate("sudoku", 1, seed=1, box=5)
+    text = sudoku.text(puzzle)
+    rows = "\n".join(text[i : i + 25] for i in range(0, 625, 25))
+    for form in (text, text.lower(), rows, rows.replace(".", "0"), sudoku.render(puzzle)):
+        assert [sudoku.text(i) for i in formats.read(file(form))] == [text]
+
+
+def test_puzzles_of_several_sizes_go_into_json_lines(tmp_path):
+    puzzles = generate("sudoku", 6, box="2-3")
+    assert len({puzzle.size for puzzle in puzzles}) == 2
+    formats.write(puzzles, tmp_path / "p.txt")
+    assert [sudoku.text(i) for i in formats.read(tmp_path / "p.txt")] == [*map(sudoku.text, puzzles)]
+
+
 def test_stream_reads_no_further_than_asked(file):
     stream = formats.stream(file(f"{NINE}\n{SOLVED}\n" + f"{NINE}\n" * 100 + "garbage\n"))
     assert [next(stream).size, next(stream).size] == [81, 81]
@@ -194,6 +209,10 @@ def test_json_of_a_sudoku_shares_the_common_arrays(tmp_path):
         ("sudoku", {}, ".txt"),
         ("sudoku", {"box": 2, "min_givens": 5, "max_givens": 8}, ".sdk"),
         ("sudoku", {}, ".jsonl"),
+        ("sudoku", {"box": 5}, ".txt"),
+        ("latin", {"order": 12}, ".latin"),
+        ("latin", {"order": 4}, ".txt"),
+        ("latin", {"order": 5}, ".jsonl"),
         ("coloring", {}, ".col"),
         ("coloring", {}, ".txt"),
         ("coloring", {"vertices": 30, "p_min": 0.3, "p_max": 0.4}, ".edges"),
@@ -242,6 +261,8 @@ def test_several_graphs_go_into_json_lines(tmp_path):
             for name in ("a.gset", "a.edges")
         ),
         (generate("sudoku", 1), "a.col", "holds a graph and nothing else"),
+        (generate("latin", 1, order=4), "a.gset", "holds a graph and nothing else"),
+        (generate("sudoku", 1), "a.latin", "latin has one all_different group"),
         ([EVERYTHING], "missing/a.json", "cannot be written: No such file"),
     ],
 )

@@ -14,7 +14,7 @@ from blogdit.problems import family
 
 
 def generate(
-    problem: Annotated[str, typer.Argument(metavar="PROBLEM", help="sudoku, coloring, maxcut or mis.")],
+    problem: Annotated[str, typer.Argument(metavar="PROBLEM", help="sudoku, latin, coloring, maxcut or mis.")],
     out: Annotated[Path, typer.Option(help="A file, or a folder for one file per instance.")],
     count: Annotated[int, typer.Option(min=1, help="How many instances.")] = 1,
     seed: Seed = 0,
@@ -22,8 +22,8 @@ def generate(
 ) -> None:
     """Make random instances of a problem; the same seed gives the same instances.
 
-    Several instances go into one file (Sudoku: a line each; others: JSON lines) or, if --out is a folder or has no
-    suffix, into one file each. `blogdit info` lists the settings of each problem.
+    Several instances go into one file (Sudoku: a line each; Latin squares: one after the other; others: JSON lines).
+    If --out is a folder or has no suffix, each gets its own. `blogdit info` lists the settings of each problem.
 
     \b
     Examples:

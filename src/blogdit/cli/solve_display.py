@@ -18,7 +18,7 @@ from blogdit import formats
 from blogdit.cli.solve_output import Tally
 from blogdit.core.errors import InputError
 from blogdit.core.result import VALID
-from blogdit.problems import families, sudoku
+from blogdit.problems import families
 from blogdit.solver.events import Step
 from blogdit.solver.streams import SolverPool
 
@@ -123,13 +123,11 @@ def count_instances(files: Sequence[Path]) -> int | None:
 
 
 def picture_of(step: Step) -> Text:
-    """The state of an instance: the Sudoku's grid, or what the family shows of its answers."""
+    """The state of an instance: what the family shows of its answers."""
     instance = step.instance
     family = families().get(instance.problem)
-    if instance.problem == "sudoku":
-        shown = sudoku.render(instance, step.values, ansi=True, changed=step.changed)
-    else:
-        shown = "" if family is None else family.render(instance, step.values)
+    marks = {"ansi": True, "changed": step.changed} if family is not None and family.marks else {}
+    shown = "" if family is None else family.render(instance, step.values, **marks)
     picture = Text.from_ansi(f"{shown}\n{instance.name}: {facts_of(step)}, energy {step.energy:.6g}, ")
     return picture.append(f"confidence {step.confidence:.2f}")
 

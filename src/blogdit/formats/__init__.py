@@ -16,6 +16,7 @@ from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.formats import graph_text
 from blogdit.formats.json_text import from_json, holds_json_lines, looks_like_json, read_json, to_json, write_json
+from blogdit.formats.latin_text import count_squares, looks_like_latin, read_latin, write_latin
 from blogdit.formats.solutions import read_solutions, record, write_solutions
 from blogdit.formats.sudoku_text import holds_puzzle_lines, looks_like_sudoku, read_sudoku, write_sudoku
 from blogdit.formats.text import Lines, OnError, create_text, open_lines, plain_stem, plain_suffix
@@ -36,9 +37,10 @@ __all__ = [
     "write_solutions",
 ]
 
-WRITERS = {".json": "json", ".jsonl": "json", ".col": "col", ".gset": "gset", ".edges": "edges"}
-NATIVE = {"sudoku": "sudoku", "coloring": "col", "mis": "col", "maxcut": "gset"}
-SUFFIXES = {"sudoku": ".txt", "col": ".col", "gset": ".gset", "json": ".json"}
+WRITERS = {".json": "json", ".jsonl": "json", ".latin": "latin", ".col": "col", ".gset": "gset", ".edges": "edges"}
+NATIVE = {"sudoku": "sudoku", "latin": "latin", "coloring": "col", "mis": "col", "maxcut": "gset"}
+SUFFIXES = {"sudoku": ".txt", "latin": ".latin", "col": ".col", "gset": ".gset", "json": ".json"}
+OF_MANY = ("json", "sudoku", "latin")  # formats that hold any number of instances, and no graph
 
 
 def read(path: str | Path, problem: str | None = None, colors: int | None = None) -> list[Instance]:
@@ -85,7 +87,9 @@ def _stream(
                 yield _from_graph(graph, forced, colors, f"{name}:{index + 1}" if index else name, lines)
         elif looks_like_json(start):
             yield from read_json(lines, name, forced.name if forced else None, on_error)
-        elif looks_like_sudoku(start) if forced is None else forced.graph_of is None:
+        elif (kind := _puzzle_kind(start) if forced is None else NATIVE.get(forced.name)) == "latin":
+            yield from read_latin(lines, name)
+        elif kind == "sudoku":
             yield from read_sudoku(lines, name, on_error)
         elif graph_text.looks_like_dimacs(start):
             graph, hints = graph_text.read_dimacs(lines)
@@ -97,20 +101,29 @@ def _stream(
                 yield _from_graph(graph_text.read_edge_list(lines), forced, colors, name, lines)
         else:
             lines.take(1)  # says so if it is not even text
-            if forced is not None and looks_like_sudoku(start):
-                raise lines.error(f"Sudoku text; expected a graph, for --problem {forced.name}", line=1)
+            if forced is not None and (kind := _puzzle_kind(start)):
+                raise lines.error(f"{kind.title()} text; expected a graph, for --problem {forced.name}", line=1)
             raise lines.error(
-                "not a known format; expected Sudoku text, DIMACS .col, G-set, an edge list or JSON", line=1
+                "not a known format; expected Sudoku text, Latin squares, DIMACS .col, G-set, an edge list or JSON",
+                line=1,
             )
 
 
+def _puzzle_kind(start: list[str]) -> str | None:
+    """Which kind of puzzles the first lines of a file are those of, if any. An order before a row of so many numbers
+    is more than a Sudoku can show, so it decides first."""
+    return "latin" if looks_like_latin(start) else "sudoku" if looks_like_sudoku(start) else None
+
+
 def count(path: str | Path) -> int:
-    """How many instances a file holds if all is well: its lines where it holds one per line, else 1."""
+    """How many instances a file holds if all is well: its squares, its lines where it holds one per line, else 1."""
     with open_lines(path) as lines:
         start = lines.peek(64)
-        if plain_suffix(path) in graph_text.NETWORKX_SUFFIXES or not (
-            holds_puzzle_lines(lines) or holds_json_lines(start)
-        ):
+        if plain_suffix(path) in graph_text.NETWORKX_SUFFIXES:
+            return 1
+        if looks_like_latin(start):
+            return count_squares(lines)
+        if not (holds_puzzle_lines(lines) or holds_json_lines(start)):
             return 1
         return sum(1 for _ in lines.parse_each(lambda line: line if line.strip() else None, lambda error: None))
 
@@ -147,7 +160,7 @@ def native_suffix(problem: str) -> str:
 def write(instances: Instance | Iterable[Instance], path: str | Path) -> None:
     """Write instances, or one, to a file; its suffix tells the format, otherwise the problem's usual one is used.
 
-    .json and .jsonl (an object per line), .col (DIMACS), .gset, .edges; each also with .gz or .xz behind it.
+    .json and .jsonl (an object per line), .latin, .col (DIMACS), .gset, .edges; each also with .gz or .xz behind it.
     """
     instances = [instances] if isinstance(instances, Instance) else list(instances)
     for one in instances:
@@ -155,20 +168,21 @@ def write(instances: Instance | Iterable[Instance], path: str | Path) -> None:
             raise InputError(f"expected instances, and then a path; got {type(one).__name__}")
     problems = {instance.problem for instance in instances}
     usual = NATIVE.get(problems.pop(), "json") if len(problems) == 1 else "json"
-    if usual != "sudoku" and len(instances) != 1:
+    several_sizes = len({instance.size for instance in instances}) > 1
+    if (usual not in OF_MANY and len(instances) != 1) or (usual == "sudoku" and several_sizes):
         usual = "json"
     chosen = WRITERS.get(plain_suffix(path), usual)
-    if chosen not in ("json", "sudoku") and len(instances) != 1:
+    if chosen not in OF_MANY and len(instances) != 1:
         raise InputError(f"a {chosen} file holds one graph, got {len(instances)} instances; use .jsonl", path)
     try:
-        graph = None if chosen in ("json", "sudoku") else _graph_to_write(instances[0], chosen)
+        graph = None if chosen in OF_MANY else _graph_to_write(instances[0], chosen)
+        if chosen == "latin":
+            instances = [family("latin").adopt(one) for one in instances]
         with create_text(path) as handle:
-            if chosen == "json":
-                write_json(instances, handle)
-            elif chosen == "sudoku":
-                write_sudoku(instances, handle)
-            elif graph is not None:
+            if graph is not None:
                 _write_graph(graph, instances[0], chosen, handle)
+            else:
+                {"json": write_json, "latin": write_latin, "sudoku": write_sudoku}[chosen](instances, handle)
     except InputError:
         raise
     except ValueError as error:

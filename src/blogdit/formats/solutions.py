@@ -1,4 +1,4 @@
-"""Solution files: JSON lines as `blogdit solve` writes them, Sudoku text, or lines of whole numbers."""
+"""Solution files: JSON lines as `blogdit solve` writes them, puzzle text, or lines of whole numbers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance, Verdict
 from blogdit.core.result import VALID, Result, Status
 from blogdit.formats.json_text import json_objects, looks_like_json
+from blogdit.formats.latin_text import list_squares, looks_like_latin
 from blogdit.formats.sudoku_text import list_boards
 from blogdit.formats.text import Lines, create_text, open_lines
 from blogdit.problems import sudoku
@@ -98,6 +99,8 @@ def match_solutions(path: str | Path, instances: Sequence[Instance]) -> list[Sol
         elif instances and all(instance.problem == "sudoku" for instance in instances):
             boards = list_boards(lines)
             found = [Solution((question if answer is None else answer) - 1) for _, question, answer in boards]
+        elif looks_like_latin(start) and all(instance.problem == "latin" for instance in instances):
+            found = [Solution(symbols - 1) for _, symbols in list_squares(lines)]
         else:
             found = [Solution(values) for values in _read_numbers(lines, len(instances))]
         _require_fit(found, instances, lines)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from blogdit.core.constraints import IntArray
 from blogdit.core.instance import Instance
 from blogdit.problems.graphs import Graph
 
@@ -32,11 +31,13 @@ class Family:
     summary: str
     build: Callable[..., Instance]
     generate: Callable[..., list[Instance]]
-    render: Callable[[Instance, IntArray | None], str]
+    render: Callable[..., str]
     preset: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda settings: {}
     graph_of: Callable[[Instance], Graph] | None = None
     needs_colors: bool = False  # `build` takes the number of colours besides the graph
     recognise: Callable[[Instance], Instance] | None = None
+    marks: bool = False  # `render` also takes `ansi` and `changed`: it marks givens, clashes and changes by colours
+    stand_in: str | None = None  # the bundled model that solves instances while the family has none of its own
 
     @cached_property
     def settings(self) -> dict[str, Any]:

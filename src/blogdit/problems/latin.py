@@ -85,7 +85,7 @@ def render(
 
 
 def preset(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """One model for many orders; small squares, up to order 10, train on a CPU in minutes."""
+    """For a GPU. Rows, columns and symbols may be in any order, so the network is told no positions."""
     chains = {"unroll": 1, "tau_start": 0.02, "learning_rate": 1e-3}
     network = {"relation": "neighbours", "dim": 64, "heads": 4, "head_dim": 16, "layers": 6}
     return {**network, **chains, "horizon": 32, "batch_size": 64, "pool": 8192, "validation_steps": 200}
@@ -99,4 +99,6 @@ FAMILY = Family(
     render=render,
     preset=preset,
     recognise=recognise,
+    marks=True,
+    stand_in="sudoku",
 )

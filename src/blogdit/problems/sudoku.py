@@ -168,4 +168,5 @@ FAMILY = Family(
     render=render,
     preset=preset,
     recognise=recognise,
+    marks=True,
 )
