@@ -258,7 +258,7 @@ class LowestStates:
 def best_of_chains(solver: Solver, instances: Sequence[Instance]) -> list[list[Result]]:
     """The state with the lowest energy of every chain."""
     clock, lowest, options = Clock(None), LowestStates(), solver.options
-    solver.watch = lowest
+    solver.session.watch = lowest
     steps = {index: result.steps for index, result in solver.results(instances)}
     return [
         [
@@ -275,7 +275,7 @@ def last_states(solver: Solver, instances: Sequence[Instance]) -> list[Result]:
     block schedule runs in plain cycles."""
     options, model, found = solver.options, solver.model, list[Result]()
     most = math.inf if options.steps is None else options.steps
-    size = solver.capacity(shape_of(instances[0]))
+    size = solver.occupants.capacity(shape_of(instances[0]))
     parts = [instances[start : start + size] for start in range(0, len(instances), size)]
     for part in parts:
         clock = Clock(None if options.total_time is None else options.total_time / len(parts))

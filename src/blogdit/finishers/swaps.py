@@ -77,7 +77,7 @@ def _on_cpu(task: Task, deadline: Deadline, seed: int) -> IntArray:
     walker = Walker(graph, chosen, first_order(graph.size, 0, seed))
     left, seen = CPU_STEPS * graph.size if deadline.unlimited else MOST_STEPS, -1
     while left > 0 and not walker.done and not deadline.passed():
-        if len(walker.best) > seen and is_enough(task, walker.best_set()):
+        if len(walker.best) > seen and is_enough(task.instance, walker.best_set(), task.target):
             break
         seen = len(walker.best)
         walker.take(min(CPU_STRETCH, left))

@@ -45,15 +45,12 @@ def best_of(instance: Instance, candidates: Iterable[IntArray]) -> IntArray:
     return min(candidates, key=lambda values: cost(instance, values))
 
 
-def is_enough(task: Task, values: IntArray) -> bool:
-    """Whether an answer is as good as the task asks for. Without an objective any valid one is."""
-    violated, objective = cost(task.instance, values)
-    if violated or task.instance.objective is None:
-        return not violated
-    if task.target is None:
-        return False
-    sign = 1.0 if task.instance.objective.sense == "minimize" else -1.0
-    return objective <= sign * task.target + TOLERANCE
+def is_enough(instance: Instance, values: IntArray, target: float | None) -> bool:
+    """Whether an answer is valid and reaches the target. Without an objective any valid one is enough."""
+    violated, objective = cost(instance, values)
+    if violated or instance.objective is None or target is None:
+        return not violated and instance.objective is None
+    return objective <= (target if instance.objective.sense == "minimize" else -target) + TOLERANCE
 
 
 class LocalSearch:
@@ -111,7 +108,8 @@ class LocalSearch:
 
 def all_enough(tasks: Sequence[Task], found: Sequence[IntArray]) -> bool:
     """Whether every task has a target, and its answer reaches it."""
-    return all(task.target is not None and is_enough(task, values) for task, values in zip(tasks, found, strict=True))
+    pairs = zip(tasks, found, strict=True)
+    return all(task.target is not None and is_enough(task.instance, values, task.target) for task, values in pairs)
 
 
 def key_of(seed: int) -> int:

@@ -7,7 +7,7 @@ the first step launch by launch, records the second, and replays it from then on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
@@ -44,13 +44,13 @@ class Sampler:
         denoise: Denoise,
         chain: ChainConfig,
         options: SolveOptions,
-        follows_budget: bool,
         records: bool = False,
         watch: Watch | None = None,
     ):
         self.slots, self.denoise, self.chain, self.options, self.watch = slots, denoise, chain, options, watch
         device = slots.batch.device
         self.selector = Selector(options.block, slots.batch)
+        follows_budget = options.schedule == "budget" and not options.unlimited
         self.progress = torch.zeros(slots.batch.size, device=device) if follows_budget else None
         self.records = records and device.type == "cuda"
         self.graph: torch.cuda.CUDAGraph | None = None
@@ -59,9 +59,8 @@ class Sampler:
         self.transitions = self._transitions()
 
     @torch.no_grad()
-    def advance(self, steps: int, progress: Sequence[float] | None = None) -> None:
-        """`progress` is the share of each instance's budget that is spent, where blocks follow the budget."""
-        self._note(progress)
+    def advance(self, steps: int) -> None:
+        self._note_progress()
         for _ in range(steps):
             if self.graph is None and self.records and self.taken:
                 self._record()
@@ -72,14 +71,14 @@ class Sampler:
             self.taken += 1
 
     @torch.no_grad()
-    def once(self, progress: Sequence[float] | None = None) -> Stepped:
+    def once(self) -> Stepped:
         """A single step, launch by launch, and what it did."""
-        self._note(progress)
+        self._note_progress()
         return self._step()
 
-    def _note(self, progress: Sequence[float] | None) -> None:
-        if self.progress is not None and progress is not None:
-            self.progress.copy_(torch.tensor(progress))
+    def _note_progress(self) -> None:
+        if self.progress is not None:
+            self.progress.copy_(torch.tensor([slot.budget.progress for slot in self.slots.members]))
 
     def _transitions(self) -> Iterator[Transition]:
         """The chain from where the slots are."""
