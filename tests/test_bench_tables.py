@@ -15,6 +15,7 @@ from blogdit.bench.measures import Mean, Records, mean, with_raw, worth
 from blogdit.bench.records import COLUMNS
 from blogdit.bench.report import fill
 from blogdit.bench.suites import SUITES
+from blogdit.bench.systems import systems
 from blogdit.bench.tables import budgets, footer, published, table, write_report
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -329,5 +330,5 @@ def test_notes_on_published_numbers_go_with_them():
 
 def test_the_page_of_benchmarks_names_every_suite_system_and_column():
     text = (DOCS / "benchmarks.md").read_text()
-    for name in (*SUITES, *variants.all_names(), *COLUMNS):
+    for name in (*SUITES, *variants.VARIANTS, *systems(), *COLUMNS):
         assert f"`{name}`" in text
