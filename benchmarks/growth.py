@@ -44,8 +44,8 @@ def measure(vertices: int, device: str, chains: int) -> dict[str, float]:
 
     def sampler_of(n: int) -> Sampler:
         solver = Solver(model, SolveOptions(chains=chains, steps=10**6), device)
-        slots = solver._enter([Slot(0, build(random_graph(n, DEGREE / (n - 1), rng)))])
-        sampler = solver._sampler_of(slots, follows_budget=False)
+        slots = solver.occupants.enter([Slot(0, build(random_graph(n, DEGREE / (n - 1), rng)))])
+        sampler = solver.occupants.sampler_of(slots)
         sampler.advance(3)
         return sampler
 

@@ -137,8 +137,8 @@ def steps_per_second(model: Model, instances: Sequence[Instance], device: str, *
 
 def sampler_of(solver: Solver, instances: Sequence[Instance]) -> Sampler:
     """All instances on the device, after three steps."""
-    slots = solver._enter([Slot(place, one) for place, one in enumerate(instances)])
-    sampler = solver._sampler_of(slots, follows_budget=False)
+    slots = solver.occupants.enter([Slot(place, one) for place, one in enumerate(instances)])
+    sampler = solver.occupants.sampler_of(slots)
     sampler.advance(3)
     return sampler
 

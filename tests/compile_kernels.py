@@ -30,8 +30,8 @@ NETWORK = {"dim": 64, "inner": 64, "tile": 64}
 MASKED = {"heads": 4, "width": 16, "block": 128}
 CHAINS = ("x", "open", "costs", "best_x", "violated", "best", "best_at", "key")
 TABU = {
-    **{f"{name}_ptr": INT for name in ("other", "own", "theirs", "degree", "instance", *CHAINS)},
-    **dict.fromkeys(("taken", "moves", "depth"), "i32"),
+    **{f"{name}_ptr": INT for name in ("other", "own", "theirs", "starts", "instance", *CHAINS)},
+    **dict.fromkeys(("taken", "moves"), "i32"),
 }
 ANNEAL = {
     **dict.fromkeys(("start_ptr", "unit_ptr", "level_ptr", "begin_ptr", "end_ptr"), "*i64"),

@@ -113,7 +113,7 @@ def recorder():
 def clock(monkeypatch):
     """Time that passes only while a network works: `tick` seconds a step."""
     from blogdit.network.inference import fastest
-    from blogdit.solver import solver as module
+    from blogdit.solver import occupants as module
     from blogdit.solver.options import SolveOptions
     from blogdit.solver.solver import Solver
     from helpers import random_model
@@ -121,8 +121,8 @@ def clock(monkeypatch):
     class Clock:
         now, tick = 100.0, 0.1
 
-        def solver(self, **options):
-            return Solver(random_model(), SolveOptions(**options))
+        def solver(self, session=None, **options):
+            return Solver(random_model(), SolveOptions(**options), session=session)
 
         def slow(self, denoiser, batch):
             denoise = fastest(denoiser, batch)

@@ -15,6 +15,7 @@ from blogdit.bench.measures import Mean, Records, mean, with_raw, worth
 from blogdit.bench.records import COLUMNS
 from blogdit.bench.report import fill
 from blogdit.bench.suites import SUITES
+from blogdit.bench.systems import systems
 from blogdit.bench.tables import budgets, footer, published, table, write_report
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -62,7 +63,7 @@ def test_table_from_hand_made_records(tmp_path, monkeypatch):
     assert "| first | 1.00 | 1.00 |" in lines
     write_report(TINY, BY_HAND, tmp_path)
     report = (tmp_path / "table.md").read_text()
-    assert "gaps: 100 generated, seed (9, 2): vertices 50; 3 instances; 1 s each" in report
+    assert "gaps: 100 generated, seed (9, 2): vertices 50. 3 instances. 1 s each." in report
     assert "(N): on N instances" in report
     assert "device CPU; commit abc; seed 0.\n" in report
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
@@ -228,10 +229,15 @@ def test_budgets_are_those_of_the_records():
     together = {"budget_seconds": 60.0, "budget_steps": None, "batch": 200}
     alone = {"budget_seconds": 10.0, "budget_steps": None, "batch": 1}
     records = [{**record("gaps", "first", "a", 20), **together}, {**record("gaps", "second", "a", 20), **alone}]
-    assert budgets(TINY.cases[0], Records(records)) == "first 0.3 s for each of a batch, together, second 10 s each"
-    assert budgets(replace(TINY.cases[0], stretch=True), Records(records[:1])) == "60 s for graphs of one size together"
+    assert budgets(TINY.cases[0], Records(records)) == [
+        "0.3 s for each of a batch, together: first",
+        "10 s each: second",
+    ]
+    assert budgets(replace(TINY.cases[0], stretch=True), Records(records[:1])) == [
+        "60 s for graphs of one size together"
+    ]
     steps = [{**one, "budget_seconds": None, "budget_steps": 1000} for one in records]
-    assert budgets(TINY.cases[0], Records(steps)) == "1,000 steps each"
+    assert budgets(TINY.cases[0], Records(steps)) == ["1,000 steps each"]
 
 
 # -- a page of results --------------------------------------------------------------------------------------------
@@ -329,5 +335,5 @@ def test_notes_on_published_numbers_go_with_them():
 
 def test_the_page_of_benchmarks_names_every_suite_system_and_column():
     text = (DOCS / "benchmarks.md").read_text()
-    for name in (*SUITES, *variants.all_names(), *COLUMNS):
+    for name in (*SUITES, *variants.VARIANTS, *systems(), *COLUMNS):
         assert f"`{name}`" in text

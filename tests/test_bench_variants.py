@@ -48,9 +48,9 @@ def test_the_best_state_of_a_chain_is_the_lowest_of_its_steps():
                     seen[slot.index, chain].append(slot.instance.verify(states[chain, place, : slot.instance.size]))
 
         solver = make("blogdit", {}).solver(many[0], Budget(steps=6, chains=3), 1, finish="none")
-        solver.watch = list_all
+        solver.session.watch = list_all
         list(solver.results(many))
-        solver.watch = None
+        solver.session.watch = None
         runs = variants.best_of_chains(solver, many)
         assert len(seen) == 9
         for (index, chain), verdicts in seen.items():

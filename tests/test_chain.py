@@ -1,4 +1,4 @@
-"""The chain: what a step may change, the closed forms of its loss, and the distribution of its trajectories."""
+"""The chain: what a step may change, and the distribution of its trajectories."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch.distributions import Normal, kl_divergence
 
 from blogdit.core.constraints import NotEqual
 from blogdit.core.instance import Instance
 from blogdit.method.batch import GIVEN_LOGIT, collate
 from blogdit.method.blocks import SELECTORS, Schedule, Selector, decode, fit_budget
-from blogdit.method.chain import ChainConfig, Transition, prior, reverse_step, sample
-from blogdit.method.energy import energy, violation_scores
+from blogdit.method.chain import ChainConfig, prior, reverse_step, sample
+from blogdit.method.energy import violation_scores
 from blogdit.method.gumbel import assigned
-from blogdit.method.loss import entropy, noise_matching, path_loss
 from blogdit.method.noise import StreamNoise
 from blogdit.problems import generate
+from chain_cases import batches, rates, start
 from helpers import generator, noise, small_denoiser, zoo
 
 CONFIGS = {
@@ -29,33 +28,9 @@ CONFIGS = {
 }
 
 
-def batches():
-    puzzles = generate("sudoku", 3, seed=0, box=2, min_givens=4, max_givens=6)
-    return {"shared": collate(puzzles, chains=2), "union": collate(zoo(), chains=3)}
-
-
-def start(batch, config=ChainConfig(), seed=0):  # noqa: B008
-    return small_denoiser().on(batch), prior(batch, config, noise(seed))
-
-
-def rates(config, progress):
-    """Of the blocks, for each row of progress (steps, chains, B)."""
-    return config.schedule.rate(progress[..., None])
-
-
 def end_of(steps):
     """The last logits."""
     return list(steps)[-1].logits
-
-
-def random_transition(batch, seed=0, width=None):
-    """A step with arbitrary means, variances and block."""
-    shape = (batch.rows, batch.groups * batch.variables, batch.values)
-    draws = generator(seed)
-    corrupted, mean = torch.randn(shape, generator=draws) * 3, torch.randn(shape, generator=draws) * 3
-    log_variance = torch.randn(*shape[:2], width or shape[2], generator=draws)
-    block = (torch.rand(shape[:2], generator=draws) < 0.6) & batch.free
-    return Transition(mean, corrupted, mean, log_variance, block)
 
 
 # -- what a step may change --------------------------------------------------------------------------------------------
@@ -155,74 +130,6 @@ def test_scales_must_be_positive(name):
         ChainConfig(**{name: 0.0})
 
 
-# -- closed forms ------------------------------------------------------------------------------------------------------
-
-
-def masked(batch, step, amounts):
-    """Sum over the block's variables and their domains, from the definition, instance by instance."""
-    inside = batch.per_instance(step.block)[..., None] & batch.per_instance(
-        batch.domain.expand(batch.rows, -1, -1)
-    )  # fmt: skip
-    return (batch.per_instance(amounts) * inside).sum((2, 3))
-
-
-@pytest.mark.parametrize("layout", ["shared", "union"])
-@pytest.mark.parametrize("width", [1, None])
-def test_entropy_and_noise_matching_equal_torch_distributions(layout, width):
-    """With one variance per variable or per value: h(q), and the cross entropy KL(q | N(Z_t, sigma^2)) + h(q)."""
-    batch, config = batches()[layout], ChainConfig(sigma=1.7)
-    step = random_transition(batch, width=width)
-    q = Normal(step.mean, torch.exp(0.5 * step.log_variance).expand_as(step.mean))
-    forward = Normal(step.corrupted, config.sigma)  # p(Z_t | Z_{t-1}) as a function of Z_{t-1}
-    exact = masked(batch, step, q.entropy())
-    found = entropy(step, batch).view(batch.chains, batch.size)
-    torch.testing.assert_close(found, exact, rtol=1e-5, atol=1e-4)
-    exact = masked(batch, step, kl_divergence(q, forward) + q.entropy())
-    found = noise_matching(step, batch, config).view(batch.chains, batch.size)
-    torch.testing.assert_close(found, exact, rtol=1e-5, atol=1e-3)
-
-
-def test_noise_matching_is_the_expected_log_probability():
-    """By simulation: the mean of -log p(Z_t | Z_{t-1}) over samples of the step."""
-    batch, config = collate([Instance(np.array([3, 2]))]), ChainConfig(sigma=2.0)
-    step = random_transition(batch, seed=4)._replace(block=torch.tensor([[True, True]]))
-    q = Normal(step.mean, torch.exp(0.5 * step.log_variance))
-    torch.manual_seed(0)
-    samples = q.sample((200_000,))
-    losses = -Normal(samples, 2.0).log_prob(step.corrupted)[..., batch.domain].sum(-1)
-    assert noise_matching(step, batch, config).item() == pytest.approx(losses.mean().item(), rel=0.005)
-
-
-def test_nothing_is_counted_outside_the_block():
-    """An empty block has no entropy and no noise term."""
-    batch = batches()["union"]
-    step = random_transition(batch)._replace(block=torch.zeros(batch.rows, batch.groups * batch.variables) > 0)
-    assert (entropy(step, batch) == 0).all()
-    assert (noise_matching(step, batch, ChainConfig()) == 0).all()
-
-
-@pytest.mark.parametrize("sigma", [0.5, 1.0, 4.0])
-def test_without_energy_the_loss_is_least_at_the_forward_noise(sigma):
-    """noise - entropy is a KL divergence: zero, with zero gradient, at sigma_theta = sigma and mean Z_t; else more."""
-    batch, config = collate([Instance(np.array([4] * 3))]), ChainConfig(sigma=sigma)
-    step = random_transition(batch)._replace(block=torch.ones(1, 3, dtype=torch.bool))
-
-    def loss(mean, log_variance):
-        at = step._replace(mean=mean, log_variance=log_variance)
-        return (noise_matching(at, batch, config) - entropy(at, batch)).sum()
-
-    best_mean = step.corrupted.clone().requires_grad_()
-    best_variance = torch.full((1, 3, 1), 2 * math.log(sigma)).requires_grad_()
-    least = loss(best_mean, best_variance)
-    assert least.item() == pytest.approx(0, abs=1e-4)
-    for gradient in torch.autograd.grad(least, [best_mean, best_variance]):
-        assert gradient.abs().max() < 1e-5
-    values = [loss(step.corrupted, torch.full((1, 3, 1), x)).item() for x in torch.linspace(-6, 6, 61)]
-    at = torch.linspace(-6, 6, 61)[int(np.argmin(values))].item()
-    assert at == pytest.approx(2 * math.log(sigma), abs=0.1)
-    assert loss(step.corrupted + 0.3, best_variance) > least
-
-
 # -- a stretch of the chain --------------------------------------------------------------------------------------------
 
 
@@ -258,27 +165,6 @@ def test_the_next_rate_is_asked_for_when_the_next_step_is_taken():
         assert asked == list(range(taken))
 
 
-def test_the_loss_of_a_stretch_by_hand():
-    """Energy at the end, entropy and noise matching summed over the steps, means over the chains."""
-    batch, config, tau = batches()["union"], ChainConfig(schedule=Schedule(0.9, 0.2)), 0.3
-    denoise, logits = start(batch)
-    shares = rates(config, torch.rand(3, batch.chains, batch.size, generator=generator(1)))
-    steps = list(sample(denoise, batch, logits, shares, config, Selector("random", batch), noise(2)))
-    found = path_loss(steps, batch, config, tau)
-    assert torch.equal(found.logits, steps[-1].logits)
-    x = batch.allowed(steps[-1].logits).softmax(-1)
-    assert found.energy.item() == pytest.approx(energy(x, batch, form="pairs").mean().item())
-    spread = sum(entropy(step, batch).mean() for step in steps)
-    matching = sum(noise_matching(step, batch, config).mean() for step in steps)
-    torch.testing.assert_close(found.entropy, spread)
-    torch.testing.assert_close(found.noise_matching, matching)
-    torch.testing.assert_close(found.loss, found.energy + tau * (matching - spread))
-    inside = sum(int(step.block.sum()) for step in steps)
-    assert found.block_share.item() == pytest.approx(inside / (3 * int(batch.free.sum())))
-    without = path_loss(steps, batch, config, tau, with_entropy=False)
-    torch.testing.assert_close(without.loss, found.energy + tau * matching)
-
-
 def test_the_schedule_drives_the_share():
     """rho_max at the start of a chain, rho_min at its end, for each chain by its own progress."""
     batch = collate([Instance(np.array([2] * 500))], chains=2)
@@ -289,25 +175,6 @@ def test_the_schedule_drives_the_share():
         after = end_of(sample(denoise, batch, logits, rates(config, done), config, Selector("random", batch), noise()))
     changed = (after != logits).any(-1).float().mean(1)
     assert changed.tolist() == pytest.approx([0.8, 0.1], abs=0.08)
-
-
-def test_gradients_go_through_every_step():
-    """The energy at the end reaches, by reparameterisation, what the first of three steps predicted."""
-    batch = collate([Instance(np.array([3] * 6), (NotEqual([[i, i + 1] for i in range(5)]),))])
-    denoise, logits = start(batch)
-    means = []
-
-    def watched(*arguments):
-        mean, log_variance = denoise(*arguments)
-        mean.retain_grad()
-        means.append(mean)
-        return mean, log_variance
-
-    shares = torch.full((3, 1, 1, 1), 0.9)
-    end = end_of(sample(watched, batch, logits, shares, ChainConfig(), Selector("random", batch), noise(3)))
-    energy(end.softmax(-1), batch).sum().backward()
-    assert len(means) == 3
-    assert all(mean.grad.abs().max() > 0 for mean in means)
 
 
 def test_same_key_same_trajectory_in_any_batch():
@@ -418,46 +285,3 @@ def test_discarding_the_masks_leaves_the_trajectories_unchanged(name, kind):
     # The expected distance of exact draws is about sum_i sqrt(p_i / (2 pi n)).
     error = (expected / (2 * math.pi * chains)).sqrt().sum()
     assert distance < 1.4 * error
-
-
-# -- direct updates of assignments ---------------------------------------------------------------------------------
-
-
-def test_gumbel_steps_sample_the_softmax_of_the_means():
-    """The likeliest value after a step is k as often as softmax(mean)_k says; variance and loss terms play no role."""
-    batch = collate([Instance(np.array([3, 3]))], chains=20_000)
-    mean = torch.tensor([1.0, 0.0, -1.0]).expand(batch.rows, 2, 3)
-    config, block = ChainConfig(kernel="gumbel"), torch.ones(batch.rows, 2, dtype=torch.bool)
-
-    def network(logits, block):
-        return mean, torch.full_like(mean, 5.0)
-
-    step = reverse_step(network, batch, torch.zeros_like(mean), block, config, noise(0))
-    shares = torch.bincount(decode(step.logits, batch).flatten(), minlength=3) / (2 * batch.rows)
-    torch.testing.assert_close(shares, mean[0, 0].softmax(-1), atol=0.01, rtol=0)
-    found = path_loss([step], batch, config, tau=1.0)
-    assert found.entropy == found.noise_matching == 0
-    assert found.loss == found.energy
-
-
-def test_direct_updates_see_and_keep_assignments():
-    """Whatever the logits are: the network sees the likeliest value of each variable alone, also in the block, and what
-    is outside the block stays exactly that."""
-    batch = collate([Instance(np.array([2, 3, 3]))])
-    logits = torch.tensor([[[0.2, 0.1, 9.0], [-3.0, -4.0, -2.9], [1.0, 0.0, 0.0]]])  # the first has no third value
-    hard = torch.tensor([[[1.0, -1.0, -1.0], [-1.0, -1.0, 1.0], [1.0, -1.0, -1.0]]]) * GIVEN_LOGIT
-    seen = []
-
-    def network(logits, block):
-        seen.append(logits)
-        return torch.zeros_like(logits), torch.zeros_like(logits)
-
-    config = ChainConfig(kernel="gumbel", hide_block=False)
-    step = reverse_step(network, batch, logits, torch.tensor([[False, True, False]]), config, noise(0))
-    torch.testing.assert_close(seen[0], hard)
-    torch.testing.assert_close(step.logits[:, [0, 2]], hard[:, [0, 2]])
-
-
-def test_the_kernel_is_checked():
-    with pytest.raises(ValueError, match="kernel must be gaussian or gumbel, got 'x'"):
-        ChainConfig(kernel="x")

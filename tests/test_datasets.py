@@ -60,13 +60,11 @@ def test_missing_files_are_named_with_source_and_checksum(tmp_path, monkeypatch)
 
 
 def test_files_are_read_with_their_best_known_numbers(tmp_path, monkeypatch):
-    """Two graphs of a made-up set: names are those of the files, colours those of the table."""
+    """Two graphs of a made-up set: names are those of the files."""
     files = {
         "cut/A.txt": "3 2\n1 2 1\n2 3 1\n",
         "cut/B.txt": "2 1\n1 2 1\n",
         "cut/best.csv": "graph,edges,best_known_cut\nA,2,2\nB,1,1\n",
-        "col/tri.col": "p edge 3 3\ne 1 2\ne 2 3\ne 1 3\n",
-        "col/best.csv": "graph,best\ntri,3\n",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -74,13 +72,10 @@ def test_files_are_read_with_their_best_known_numbers(tmp_path, monkeypatch):
     sums = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
     monkeypatch.setattr(datasets, "checksums", lambda: sums)
     cut = datasets.Split("cut", "maxcut", "nowhere", ("cut/A.txt", "cut/B.txt"), "cut/best.csv")
-    color = datasets.Split("col", "coloring", "nowhere", ("col/tri.col",), "col/best.csv")
-    monkeypatch.setattr(datasets, "SPLITS", {"cut": cut, "col": color})
+    monkeypatch.setattr(datasets, "SPLITS", {"cut": cut})
     assert [(i.name, i.size) for i in datasets.load("cut", tmp_path)] == [("A", 3), ("B", 2)]
     assert [i.name for i in datasets.load("cut", tmp_path, limit=1)] == ["A"]
     assert datasets.best_known("cut", tmp_path) == {"A": 2.0, "B": 1.0}
-    (triangle,) = datasets.load("col", tmp_path)
-    assert triangle.domain_sizes.tolist() == [3, 3, 3]
     assert cut.summary == "2 files of nowhere"
     shutil.rmtree(tmp_path / "cut")
     with pytest.raises(InputError, match="missing"):

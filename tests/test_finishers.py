@@ -212,7 +212,7 @@ def as_on_a_gpu(monkeypatch):
     if torch.cuda.is_available():
         return make("cuda")
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
-    for module in (swaps, annealing, tabu):
+    for module in (swaps, annealing, tasks):
         monkeypatch.setattr(module, "programs_at_once", lambda device: 4)
     for module in (annealing, tasks):
         monkeypatch.setattr(module, "runs_kernels", lambda device: True)

@@ -158,7 +158,7 @@ def test_the_kernel_takes_the_same_steps(vertices, share):
         assert rows.load[row, :size].tolist() == ((key + HALF) >> BITS).tolist()
         since = key - ((key + HALF) >> BITS) * ONE
         assert rows.since[row, :size].tolist() == np.where(inside, -since, since).tolist()
-        assert rows.best_x[row, :size].tolist() == walker.best_set().tolist()
+        assert rows.best_x[row, :size].tolist() == walker.answers()[0].tolist()
         assert np.array_equal(rows.weights[row, :size, :size].cpu().numpy(), walker.weights // ONE)
-    best = [max(some, key=lambda walker: len(walker.best)).best_set() for some in walkers]
-    assert all(np.array_equal(found, expected) for found, expected in zip(rows.best(), best, strict=True))
+    best = [max(some, key=lambda walker: len(walker.best)).answers()[0] for some in walkers]
+    assert all(np.array_equal(found, expected) for found, expected in zip(rows.answers(), best, strict=True))

@@ -16,7 +16,8 @@ from blogdit.core.instance import Instance, Objective
 from blogdit.core.result import VALID, Sampled
 from blogdit.method.blocks import SELECTORS
 from blogdit.problems import coloring, generate, maxcut, mis
-from blogdit.solver import solver as module
+from blogdit.solver import occupants as module
+from blogdit.solver.occupants import Occupants
 from blogdit.solver.options import SolveOptions
 from blogdit.solver.slots import Slots
 from blogdit.solver.solver import Solver
@@ -57,7 +58,7 @@ def test_on_a_cpu_the_instances_of_a_batch_share_the_clock(clock):
 
 def test_on_a_gpu_every_instance_pays_the_seconds_of_the_clock(clock):
     solver = clock.solver(time_limit=0.25, finish="none", batch_size=6)
-    solver.own_seconds = lambda elapsed, members: elapsed  # as on a GPU
+    solver.clock.own_seconds = lambda elapsed, members: elapsed  # as on a GPU
     assert [result.seconds for _, result in solver.results([TRIANGLE] * 6)] == pytest.approx([0.3] * 6)
     assert clock.now == pytest.approx(100.3)
 
@@ -149,7 +150,7 @@ def test_small_weights_do_not_make_conflicts_valid():
 def test_the_solved_leave_at_once_and_others_take_their_places(sudoku4, puzzles):
     solver = Solver(sudoku4, SolveOptions(steps=200, batch_size=8))
     inside = []
-    solver.on_step = lambda: inside.append({slot.index for slot in solver.slots.members})
+    solver.session.on_step = lambda: inside.append({slot.index for slot in solver.occupants.slots.members})
     results = dict(solver.results(puzzles))
     assert len(results) == len(puzzles)
     assert all(len(indices) <= 8 for indices in inside)
@@ -177,8 +178,8 @@ def test_reading_ahead_is_bounded(sudoku4, puzzles):
 
 def test_the_batch_suits_the_device_where_no_size_is_given():
     few, many = (Solver(random_model(), SolveOptions(chains=chains, steps=1)) for chains in (1, 4))
-    assert few.capacity((64, 4)) == 4 * many.capacity((64, 4)) == 64
-    assert few.capacity((100_000, 2)) == 1
+    assert few.occupants.capacity((64, 4)) == 4 * many.occupants.capacity((64, 4)) == 64
+    assert few.occupants.capacity((100_000, 2)) == 1
 
 
 def out_of_memory_above(monkeypatch, most: int) -> list[int]:
@@ -211,7 +212,7 @@ def test_out_of_memory_halves_the_batch(sudoku4, puzzles, monkeypatch):
 
 def test_out_of_memory_while_instances_enter(monkeypatch):
     expected = answers(random_model(), [TRIANGLE] * 6, steps=3)
-    solver, tried, enter = Solver(random_model(), SolveOptions(steps=3, batch_size=4)), [], Solver._enter
+    solver, tried, enter = Solver(random_model(), SolveOptions(steps=3, batch_size=4)), [], Occupants.enter
 
     def failing(self, members, chains=None):
         tried.append(len(members))
@@ -219,7 +220,7 @@ def test_out_of_memory_while_instances_enter(monkeypatch):
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")
         return enter(self, members, chains)
 
-    monkeypatch.setattr(Solver, "_enter", failing)
+    monkeypatch.setattr(Occupants, "enter", failing)
     assert [result.steps for _, result in sorted(solver.results([TRIANGLE] * 6))] == [3] * len(expected)
     assert tried[:2] == [4, 2]
 
@@ -296,10 +297,10 @@ def test_stopping_hands_over_what_there_is():
     solver, seen = Solver(random_model(), SolveOptions(time_limit=60, finish="none")), []
 
     def on_step():
-        seen.append(len(solver.slots.members))
-        solver.stopping = len(seen) == 3
+        seen.append(len(solver.occupants.slots.members))
+        solver.session.stopping = len(seen) == 3
 
-    solver.on_step = on_step
+    solver.session.on_step = on_step
     events = list(solver.events([TRIANGLE, TRIANGLE]))
     assert [(event.complete, event.result.steps) for event in events] == [(False, 3), (False, 3)]
     assert seen == [2, 2, 2]
@@ -314,7 +315,7 @@ def test_the_caller_keeps_its_grad_mode(sudoku4, puzzles):
 def test_the_incumbent_is_in_the_sense_of_the_problem():
     cut = generate("maxcut", 1, seed=3, vertices=30)[0]
     solver, seen = Solver(random_model(), SolveOptions(steps=5, finish="none")), []
-    solver.on_step = lambda: seen.append(solver.incumbent())
+    solver.session.on_step = lambda: seen.append(solver.incumbent())
     ((_, result),) = solver.results([cut])
     assert seen == sorted(seen)
     assert seen[-1] == result.objective > 0

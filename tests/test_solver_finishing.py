@@ -10,8 +10,10 @@ from blogdit.core.constraints import NotEqual
 from blogdit.core.instance import Instance, Objective
 from blogdit.finishers.base import Finish
 from blogdit.problems import generate
-from blogdit.solver.finishing import is_better
+from blogdit.solver.answers import is_better
 from blogdit.solver.options import SolveOptions
+from blogdit.solver.queueing import Queue
+from blogdit.solver.slots import Slots
 from blogdit.solver.solver import Solver
 from helpers import TRIANGLE, random_model
 
@@ -137,24 +139,16 @@ def test_fewer_chains_where_a_step_of_all_does_not_fit(clock):
     solver = clock.solver(time_limit=21.0, chains=8, finish="none")
     solver.pace.seconds_per_work = None
     solver.pace.expected = lambda *facts: 0.15  # for one chain; the first turn has 0.5 s
-    slots = solver._refill(None, _queue(solver, TRIANGLE))
-    assert slots.batch.chains == 3
-    solver.options = SolveOptions(steps=5, chains=8)
-    assert solver._refill(None, _queue(solver, TRIANGLE)).batch.chains == 8, "steps that are counted are all taken"
-
-
-def _queue(solver, *instances):
-    from blogdit.solver.queueing import Queue
-
-    queue = Queue(enumerate(instances))
-    queue.read(None, solver.capacity, lambda: False, None)
-    return queue
+    assert solver.occupants.refill(Queue([(0, TRIANGLE)])).batch.chains == 3
+    solver = clock.solver(steps=5, chains=8)
+    slots = solver.occupants.refill(Queue([(0, TRIANGLE)]))
+    assert slots.batch.chains == 8, "steps that are counted are all taken"
 
 
 def test_a_step_that_does_not_fit_is_not_begun_and_said_so(clock, recorder):
     solver, notes = clock.solver(time_limit=2.0), []
     one = recorder(solver, clock)
-    solver.on_note, solver.pace.expected = notes.append, lambda *facts: 1.5
+    solver.session.on_note, solver.pace.expected = notes.append, lambda *facts: 1.5
     result = solved_by(solver, TRIANGLE)
     assert (result.steps, result.sampler) == (0, None)
     assert sum(left for _, _, left in one.calls) == pytest.approx(2.0)
@@ -211,14 +205,14 @@ def test_a_proof_of_the_best_answer(model, recorder):
     assert solved_by(solver, pair).status == "optimal"
 
 
-def test_a_target_is_passed_on_and_ends_an_instance(clock, recorder):
+def test_a_target_is_passed_on_and_ends_an_instance(clock, recorder, monkeypatch):
     cut = generate("maxcut", 1, seed=0, vertices=20)[0]
     best = np.arange(20) % 2
     reached = cut.verify(best).objective
     solver = clock.solver(time_limit=100.0, target=reached)
     clock.tick = 3.5
     one = recorder(solver, answer=lambda task: Finish(best))
-    solver.finishing._best = lambda slots, place: (np.zeros(20, np.int64), np.zeros(20, np.int64))
+    monkeypatch.setattr(Slots, "best", lambda slots, place: (np.zeros(20, np.int64), np.zeros(20, np.int64)))
     result = solved_by(solver, cut)
     (((task,), _, _),) = one.calls
     assert task.target == pytest.approx(reached)
@@ -238,7 +232,7 @@ def test_a_solver_that_is_stopped_calls_no_finisher(model, recorder):
     """The answer is incomplete, so that a resumed run takes it up again."""
     solver = Solver(model, SolveOptions(steps=1))
     one = recorder(solver)
-    solver.on_step = lambda: setattr(solver, "stopping", True)
+    solver.session.on_step = lambda: setattr(solver.session, "stopping", True)
     (event,) = solver.events(generate("mis", 1, seed=0))
     assert not event.complete
     assert not one.calls
@@ -249,7 +243,7 @@ def test_a_signal_reaches_the_finisher(model, recorder):
     seen = []
 
     def interrupted(task):
-        solver.stopping = True
+        solver.session.stopping = True
         seen.append(one.calls[-1][1].passed())
         return Finish(None)
 

@@ -19,7 +19,7 @@ from helpers import TRIANGLE, answers, random_model
 
 
 def rates(solver, instance) -> list[float]:
-    solver.trace = True
+    solver.session.trace = True
     return [event.rate for event in solver.events([instance]) if isinstance(event, Step)]
 
 
@@ -35,7 +35,7 @@ def test_a_stuck_chain_starts_again_from_a_larger_block(clock):
 def test_a_chain_that_improves_is_left_in_peace():
     """As long as the last gain is within half a cycle, the block stays small."""
     solver = Solver(random_model(), SolveOptions(cycle=6))
-    slots = solver._enter([Slot(0, TRIANGLE)])
+    slots = solver.occupants.enter([Slot(0, TRIANGLE)])
     for step in range(30):
         count_steps(slots, torch.full((1, 1), 100.0 - step, dtype=torch.float64), cycle=6)
     assert slots.since_reheat.item() == 30
@@ -90,9 +90,9 @@ def test_replayed_steps_equal_launched_ones(sudoku4, puzzles, block):
         states = []
         for records in (True, False):
             solver = Solver(model, SolveOptions(steps=20, chains=2, block=block), "cuda")
-            solver.watch = lowest = LowestStates()
-            slots = solver._enter([Slot(place, one) for place, one in enumerate(instances)])
-            sampler = solver._sampler_of(slots, False)
+            solver.session.watch = lowest = LowestStates()
+            slots = solver.occupants.enter([Slot(place, one) for place, one in enumerate(instances)])
+            sampler = solver.occupants.sampler_of(slots)
             sampler.records = records
             sampler.advance(9)
             assert (sampler.graph is not None) == records
@@ -117,10 +117,10 @@ def test_places_that_are_kept_change_nothing(sudoku4, puzzles):
 
     def keep_places() -> None:
         nonlocal most
-        most = max(most, sum(slot.answered for slot in solver.slots.members))
-        solver._records = True
+        most = max(most, sum(slot.answered for slot in solver.occupants.slots.members))
+        solver.occupants.records = True
 
-    solver.look_every, solver.on_step = 4, keep_places
+    solver.look_every, solver.session.on_step = 4, keep_places
     found = sorted(solver.results(puzzles[:40]))
     assert [(r.values.tolist(), r.steps) for _, r in found] == [row[:2] for row in expected]
     assert [index for index, _ in found] == list(range(40))

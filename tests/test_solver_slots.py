@@ -53,7 +53,7 @@ def test_joining_and_leaving_change_nobody(model, group):
         return slots
 
     def enter(*places: int) -> Slots:
-        return Solver(model, options)._enter([Slot(place, group[place]) for place in places])
+        return Solver(model, options).occupants.enter([Slot(place, group[place]) for place in places])
 
     mixed = after(3, after(2, enter(0, 1)).join(after(2, enter(2, 3, 4))))
     mixed = after(2, mixed.keep([4, 1]))

@@ -43,10 +43,10 @@ def test_queues_by_problem_are_bounded():
 def pool():
     model = Model("any", small_denoiser(), ChainConfig(), "random weights")
 
-    def make(instance):
+    def make(instance, session):
         if instance.problem == "mis":
             raise InputError("no model for mis")
-        return Solver(model, SolveOptions(steps=3, total_time=60))
+        return Solver(model, SolveOptions(steps=3, total_time=60), session=session)
 
     return SolverPool(make)
 
@@ -92,7 +92,7 @@ def test_the_total_time_is_that_of_all_problems_together(pool, monkeypatch):
 
 def test_a_total_time_alone_is_divided_among_problems(clock):
     """Three cuts and a colouring have a quarter each: on a CPU the cuts, which share a batch, too."""
-    pool = SolverPool(lambda instance: clock.solver(total_time=8.0, finish="none"))
+    pool = SolverPool(lambda instance, session: clock.solver(session, total_time=8.0, finish="none"))
     found = {event.index: event.result for event in pool.run([*generate("maxcut", 3, seed=0, vertices=12), TRIANGLE])}
     assert [found[place].seconds for place in range(3)] == [pytest.approx(2.0, abs=0.2)] * 3
     assert found[3].seconds == pytest.approx(2.0, abs=0.2)
@@ -109,7 +109,7 @@ def test_stopping_ends_the_stream(pool):
             yield instance
 
     model = Model("any", small_denoiser(), ChainConfig())
-    pool.make = lambda instance: Solver(model, SolveOptions(steps=3, batch_size=2))
+    pool.make = lambda instance, session: Solver(model, SolveOptions(steps=3, batch_size=2), session=session)
     events = list(pool.run(source()))
     assert len(read) < 25
     assert len(events) < 20

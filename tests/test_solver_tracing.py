@@ -13,7 +13,7 @@ from helpers import answers, random_model
 
 def traced(instance, model=None, **options) -> list[Step | Finished]:
     solver = Solver(model or random_model(), SolveOptions(**options))
-    solver.trace = True
+    solver.session.trace = True
     return list(solver.events([instance]))
 
 

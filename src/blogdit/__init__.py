@@ -19,65 +19,28 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_MODULE_OF = {
-    "AllDifferent": "core.constraints",
-    "Conflict": "core.constraints",
-    "Count": "core.constraints",
-    "InputError": "core.errors",
-    "Instance": "core.instance",
-    "Linear": "core.constraints",
-    "NotEqual": "core.constraints",
-    "Objective": "core.instance",
-    "Result": "core.result",
-    "Table": "core.constraints",
-    "Verdict": "core.instance",
-    "Violation": "core.instance",
-    "families": "problems",
-    "generate": "problems",
-    "load": "api",
-    "read": "formats",
-    "read_solutions": "formats",
-    "sample": "api",
-    "solve": "api",
-    "solve_each": "api",
-    "stream": "api",
-    "train": "api",
-    "write": "formats",
-    "write_solutions": "formats",
+_NAMES_OF = {
+    "api": ("load", "sample", "solve", "solve_each", "stream", "train"),
+    "core.constraints": ("AllDifferent", "Conflict", "Count", "Linear", "NotEqual", "Table"),
+    "core.errors": ("InputError",),
+    "core.instance": ("Instance", "Objective", "Verdict", "Violation"),
+    "core.result": ("Result",),
+    "formats": ("read", "read_solutions", "write", "write_solutions"),
+    "problems": ("families", "generate"),
 }
 
 __all__ = [
-    "AllDifferent",
-    "Conflict",
-    "Count",
-    "InputError",
-    "Instance",
-    "Linear",
-    "NotEqual",
-    "Objective",
-    "Result",
-    "Table",
-    "Verdict",
-    "Violation",
-    "families",
-    "generate",
-    "load",
-    "read",
-    "read_solutions",
-    "sample",
-    "solve",
-    "solve_each",
-    "stream",
-    "train",
-    "write",
-    "write_solutions",
-]
+    "AllDifferent", "Conflict", "Count", "InputError", "Instance", "Linear", "NotEqual", "Objective", "Result", "Table",
+    "Verdict", "Violation", "families", "generate", "load", "read", "read_solutions", "sample", "solve", "solve_each",
+    "stream", "train", "write", "write_solutions",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module 'blogdit' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"blogdit.{_MODULE_OF[name]}"), name)
+    for module, names in _NAMES_OF.items():
+        if name in names:
+            return getattr(importlib.import_module(f"blogdit.{module}"), name)
+    raise AttributeError(f"module 'blogdit' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

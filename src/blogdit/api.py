@@ -18,6 +18,7 @@ from blogdit.network.runtime import process_group, resolve_device
 from blogdit.problems import families
 from blogdit.solver.events import Finished, Step
 from blogdit.solver.options import SolveKeywords, SolveOptions
+from blogdit.solver.session import Session
 from blogdit.solver.solver import Solver
 from blogdit.solver.streams import SolverPool
 from blogdit.training import runlog
@@ -64,7 +65,11 @@ def solver_for(
 
 
 def _solver_for_problem(
-    instance: Instance, model: str | Path | Model | None, device: str, **options: Unpack[SolveKeywords]
+    instance: Instance,
+    model: str | Path | Model | None,
+    device: str,
+    session: Session | None = None,
+    **options: Unpack[SolveKeywords],
 ) -> Solver:
     """A solver for the problem of an instance, which need not fit its model itself."""
     if model is None:
@@ -83,7 +88,7 @@ def _solver_for_problem(
     chosen = _options({**model.options_for(place.type), **{k: v for k, v in options.items() if v is not None}})
     if chosen.unlimited:
         chosen = replace(chosen, time_limit=DEFAULT_SECONDS)
-    return Solver(model, chosen, place)
+    return Solver(model, chosen, place, session)
 
 
 def _model_name(problem: str, found: Mapping[str, Path]) -> str | None:
@@ -117,7 +122,7 @@ def solver_pool(
     _options(options)
     resolve_device(device)
     named = model if model is None or isinstance(model, Model) else load(model)
-    return SolverPool(lambda instance: _solver_for_problem(instance, named, device, **options), on_error)
+    return SolverPool(lambda one, session: _solver_for_problem(one, named, device, session, **options), on_error)
 
 
 def solve(
@@ -190,7 +195,7 @@ def stream(
     """Every step of solving one instance as it happens. `step.result` is set when a better answer was found; with the
     last step also by the finisher that follows it."""
     solver = solver_for(instance, model, device, **options)
-    solver.trace = True
+    solver.session.trace = True
     step, best = None, None
     for event in solver.events([instance]):
         if isinstance(event, Step):

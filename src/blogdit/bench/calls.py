@@ -7,7 +7,6 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from blogdit.bench.options import NothingToRun, Options
 from blogdit.bench.suites import Case, Entrant, Suite
@@ -89,23 +88,17 @@ class Run:
             raise NothingToRun(f"none of these systems can run on {self.suite.name} here; nothing was done")
 
 
-class Order(NamedTuple):
-    """Instances that a system shall solve together."""
+@dataclass(frozen=True)
+class Call:
+    """Instances that a system shall solve together, and what became of them."""
 
     system: System
     together: list[Instance]
     budget: Budget
     seed: int
     runs: int
-
-
-@dataclass
-class Call:
-    """What became of an order."""
-
-    order: Order
-    results: list[list[Result]]  # of each instance its runs
-    seconds: float
+    results: Sequence[list[Result]] = ()  # of each instance its runs
+    seconds: float = 0.0
     error: str | None = None  # why there are no results
 
 
@@ -113,15 +106,15 @@ def carry_out(cell: Cell, run: Run, processes: Processes) -> Iterator[Call]:
     """One call after the other, or several at a time, as they end. Stopped while it waits, it still yields those that
     have begun."""
     options = run.options
-    orders = [
-        Order(cell.system, together, budget(cell, together, options), options.seed, run.suite.runs)
+    calls = [
+        Call(cell.system, together, budget(cell, together, options), options.seed, run.suite.runs)
         for together in batches(cell, options)
     ]
     if cell.jobs == 1:
-        yield from map(attempt, orders)
+        yield from map(attempt, calls)
         return
     pool = ThreadPoolExecutor(cell.jobs)  # a thread waits for a process: calls must not share Python's lock
-    open_calls = [pool.submit(_elsewhere, processes, order) for order in orders]
+    open_calls = [pool.submit(_elsewhere, processes, call) for call in calls]
     try:
         for ended in as_completed(tuple(open_calls)):
             open_calls.remove(ended)
@@ -175,33 +168,33 @@ def allowance(cell: Cell, options: Options) -> float:
     return sum(count * cell.case.seconds if seconds is None else seconds for count, seconds in times)
 
 
-def attempt(order: Order) -> Call:
-    """What a system returns, or how it failed: that stops nobody else."""
+def attempt(call: Call) -> Call:
+    """With what a system returns, or how it failed: that stops nobody else."""
     began = time.monotonic()
     try:
-        order.system.warm_up(order.together, order.budget)
+        call.system.warm_up(call.together, call.budget)
         began = time.monotonic()
-        return Call(order, _solve(order), time.monotonic() - began)
-    except InputError as error:
-        return Call(order, [], time.monotonic() - began, str(error))
-    except Exception:
-        return Call(order, [], time.monotonic() - began, traceback.format_exc().rstrip())
+        return replace(call, results=_solve(call), seconds=time.monotonic() - began)
+    except Exception as error:
+        reason = str(error) if isinstance(error, InputError) else traceback.format_exc().rstrip()
+        return replace(call, seconds=time.monotonic() - began, error=reason)
 
 
-def _elsewhere(processes: Processes, order: Order) -> Call:
+def _elsewhere(processes: Processes, call: Call) -> Call:
     began = time.monotonic()
     try:
-        return processes.call(attempt, order)
+        return processes.call(attempt, call)
     except Exception as error:  # a system that pickle cannot send, or a process that was killed for its memory
-        return Call(order, [], time.monotonic() - began, f"{type(error).__name__}: {error}")
+        return replace(call, seconds=time.monotonic() - began, error=f"{type(error).__name__}: {error}")
 
 
-def _solve(order: Order) -> list[list[Result]]:
-    system, together, allowed, seed, runs = order
-    if runs > 1:
-        found = system.solve_runs(together, allowed, seed, runs)
+def _solve(call: Call) -> list[list[Result]]:
+    asked = (call.together, call.budget, call.seed)
+    if call.runs > 1:
+        found = call.system.solve_runs(*asked, call.runs)
     else:
-        found = [[result] for result in system.solve_many(together, allowed, seed)]
-    if [len(results) for results in found] != [runs] * len(together):
-        raise ValueError(f"{system.name} has {sum(map(len, found))} answers, not {runs * len(together)}")
+        found = [[result] for result in call.system.solve_many(*asked)]
+    if [len(results) for results in found] != [call.runs] * len(call.together):
+        number = call.runs * len(call.together)
+        raise ValueError(f"{call.system.name} has {sum(map(len, found))} answers, not {number}")
     return found

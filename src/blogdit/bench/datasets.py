@@ -21,6 +21,7 @@ import numpy as np
 from blogdit import formats
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
+from blogdit.formats.text import plain_stem
 from blogdit.problems import family
 
 ENVIRONMENT = "BLOGDIT_DATA"
@@ -28,7 +29,6 @@ TEST = 2  # training draws from the seeds (s, 0) and (s, 1), the sets here from 
 SATNET = "SATNet (Wang et al. 2019), https://github.com/locuslab/SATNet"
 RRN = "RRN (Palm et al. 2018), https://github.com/rasmusbergpalm/recurrent-relational-networks"
 GSET = "the G-set (Helmberg and Rendl), https://web.stanford.edu/~yyye/yyye/Gset/"
-DIMACS = "the DIMACS colouring instances, https://mat.tepper.cmu.edu/COLOR/instances.html"
 # The 35 unweighted graphs of the paper by size, and six with weights +1 and -1.
 GSET_GRAPHS = {
     "800": (1, 2, 3, 4, 5, 14, 15, 16, 17),
@@ -48,7 +48,7 @@ class Split:
     problem: str
     source: str = "generated"
     files: tuple[str, ...] = ()
-    best_known: str = ""  # a CSV file with the best known objective (or number of colours) of each file
+    best_known: str = ""  # a CSV file with the best known objective of each file
     count: int = 0
     seed: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -74,23 +74,12 @@ def _gset(name: str) -> Split:
     return Split(f"gset-{name}", "maxcut", GSET, files, "gset/best_known.csv")
 
 
-DIMACS_GRAPHS = (
-    *("queen8_8", "queen10_10", "queen11_11", "queen13_13", "myciel5", "myciel6", "DSJC125.1", "DSJC125.9"),
-    *("DSJC250.5", "DSJC500.1", "DSJC1000.1", "le450_15a", "le450_15c", "le450_25c", "miles250", "miles500"),
-)
 SPLITS = {
     split.name: split
     for split in (
         Split("satnet-test", "sudoku", SATNET, ("sudoku/satnet-test.csv.xz",)),
         Split("rrn-valid", "sudoku", RRN, ("sudoku/rrn-valid.csv.xz",)),
         *(_gset(name) for name in GSET_GRAPHS),
-        Split(
-            "dimacs",
-            "coloring",
-            DIMACS,
-            tuple(f"dimacs-coloring/{name}.col" for name in DIMACS_GRAPHS),
-            "dimacs-coloring/best_known.csv",
-        ),
         # The authors' colouring instances are not published; these ranges come close to their solvers' rates.
         _coloring(1, 50, 5, 0.11, 0.257),
         _coloring(2, 100, 5, 0.10, 0.144),
@@ -139,17 +128,15 @@ def best_known(name: str | Split, data: str | Path | None = None) -> dict[str, f
 
 
 def _from_files(split: Split, data: str | Path | None, limit: int | None) -> list[Instance]:
-    colors = best_known(split.name, data) if split.problem == "coloring" else {}
     instances: list[Instance] = []
     for file in split.files:
         if limit is not None and len(instances) >= limit:
             break
         path = find(file, split.source, data)
-        stem = Path(file).name.removesuffix(".col").removesuffix(".txt")
         wanted = None if limit is None else limit - len(instances)
-        found = list(islice(formats.stream(path, split.problem, int(colors[stem]) if colors else None), wanted))
-        instances += [replace(one, name=one.name if len(split.files) == 1 else stem) for one in found]
-    return instances[:limit]
+        found = islice(formats.stream(path, split.problem), wanted)
+        instances += [one if len(split.files) == 1 else replace(one, name=plain_stem(file)) for one in found]
+    return instances
 
 
 def data_folder(data: str | Path | None = None) -> Path | None:

@@ -159,7 +159,7 @@ def perform(run: Run, work: Work) -> Iterator[list[Record]]:
             if cell.waiting:
                 tell(place, work)
             for call in carry_out(cell, run, processes):
-                budget, count = call.order.budget, len(call.order.together)
+                count = len(call.together)
                 cell.done += count
                 cell.seconds += call.seconds
                 work.done += count
@@ -170,10 +170,10 @@ def perform(run: Run, work: Work) -> Iterator[list[Record]]:
                 shared = {
                     **{**facts, "case": cell.case.name, "system": cell.entrant.label},
                     **{"call_seconds": round(call.seconds, 6), "seconds": round(call.seconds / count, 6)},
-                    **{"batch": count, "budget_seconds": budget.seconds, "budget_steps": budget.steps},
+                    **{"batch": count, "budget_seconds": call.budget.seconds, "budget_steps": call.budget.steps},
                     "device": device_name(options.device if cell.system.batched else "cpu"),
                     "searches": cell.system.searches,
-                    "weights": cell.system.provenance(call.order.together[0]),
+                    "weights": cell.system.provenance(call.together[0]),
                 }
                 yield [
                     {**_result(one, cell.system.searches), **shared, "run": number, "best_known": best_known.get(name)}
@@ -185,7 +185,7 @@ def perform(run: Run, work: Work) -> Iterator[list[Record]]:
 
 
 def _names(call: Call) -> str:
-    first, *others = (instance.name for instance in call.order.together)
+    first, *others = (instance.name for instance in call.together)
     return f"{first} and {len(others)} more" if others else first
 
 

@@ -249,10 +249,10 @@ def footer(suite: Suite, records: Sequence[Record]) -> str:
     counts = {case.name: {records.counted(case, label) for label in names} for case in suite.cases}
     for case in suite.cases:
         most = max(counts[case.name], default=0)
-        many = f"; {most} instance{'s' * (most > 1)}" if most else ""
-        meaning = f"; {MEANINGS[case.metric]}" if by_system else ""
-        told = f"{datasets.split_named(case.split).summary}{many}; {budgets(case, records)}{meaning}"
-        lines.append(f"{case.name}: {told}.")
+        told = [f"{case.name}: {datasets.split_named(case.split).summary}"]
+        told += [f"{most} instance{'s' * (most > 1)}"] if most else []
+        told += [*budgets(case, records), *([f"Measure: {MEANINGS[case.metric]}"] if by_system else [])]
+        lines.append(". ".join(told) + ".")
     facts = {name: sorted({r[name] for r in records if name in r}) for name in ("device", "commit", "seed")}
     shown = [f"{name} {', '.join(map(str, values))}" for name, values in facts.items() if values]
     lines.append("; ".join([*shown, *_workers(names, records)]) + ".")
@@ -291,8 +291,8 @@ def _workers(names: Sequence[str], records: Sequence[Record]) -> list[str]:
     return [f"{label} with {' or '.join(map(str, n))} worker{'s' * (n != [1])}" for label, n in numbers.items()]
 
 
-def budgets(case: Case, records: Records) -> str:
-    """What each system had for an instance, as the records say."""
+def budgets(case: Case, records: Records) -> list[str]:
+    """What the systems had for an instance, as the records say: each budget with the systems that had it."""
     by_budget: dict[str, list[str]] = {}
     for label in names_of(records):
         chosen = records.cell(case, label)
@@ -301,15 +301,15 @@ def budgets(case: Case, records: Records) -> str:
         for budget in dict.fromkeys(_budget(case, record, together) for record in chosen):
             by_budget.setdefault(f"{runs} runs in {budget}" if runs > 1 else budget, []).append(label)
     if len(by_budget) < 2:
-        return next(iter(by_budget), f"{case.seconds:g} s each")
-    return ", ".join(f"{' and '.join(labels)} {budget}" for budget, labels in by_budget.items())
+        return [*by_budget] or [f"{case.seconds:g} s each"]
+    return [f"{budget}: {', '.join(labels)}" for budget, labels in by_budget.items()]
 
 
 def _budget(case: Case, record: Record, together: bool) -> str:
     if (steps := record.get("budget_steps", case.steps)) is not None:
         return f"{steps:,} steps each"
     if (seconds := record.get("budget_seconds", case.seconds)) is None:
-        return "steps of its own"
+        return "Steps of its own"
     if case.stretch:
         return f"{seconds:.3g} s" + (" for graphs of one size together" if together else " each")
     share = f"{seconds / record.get('batch', 1):.3g} s"

@@ -132,13 +132,14 @@ def blogdit_path(system: Blogdit, instance: Instance, case: Case, options: Optio
     states: list[tuple[Floats, IntArray]] = []
 
     def watch() -> None:
-        assert solver.slots is not None
-        batch = solver.slots.batch
-        chances = batch.allowed(solver.slots.logits).softmax(-1)
+        slots = solver.occupants.slots
+        assert slots is not None
+        batch = slots.batch
+        chances = batch.allowed(slots.logits).softmax(-1)
         state = batch.per_instance(chances)[0, 0, : instance.size].double().cpu().numpy()
         states.append((state, state.argmax(-1)))
 
-    solver.on_step, solver.look_every = watch, 1
+    solver.session.on_step, solver.look_every = watch, 1
     for _ in solver.results([instance]):
         pass
     return states

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from blogdit.api import WEIGHTS, bundled_models, load, solver_for
 from blogdit.bench.systems import Budget, System, system, systems
-from blogdit.bench.systems.base import Clock
+from blogdit.bench.systems.base import Clock, in_parts
 from blogdit.core.constraints import IntArray
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
@@ -32,43 +33,28 @@ from blogdit.solver.solver import Solver
 
 T = TypeVar("T")
 VARIANT_WEIGHTS = WEIGHTS / "variants"
+BLOCKS = ("random", "margin", "critical", "related")
 Models = Mapping[tuple[str, str], Path]  # (system, problem) -> file
 
 
 @dataclass(frozen=True)
 class Variant:
-    """Which weights a variant of blogdit uses, and how it differs in solving."""
+    """Which weights a variant of blogdit uses, and how it differs in solving. docs/benchmarks.md describes them."""
 
-    summary: str
     suffix: str = ""  # of its weights in VARIANT_WEIGHTS, after the name of the problem; none: those of blogdit
     options: Mapping[str, Any] | None = None
     last_step: bool = False
 
 
 VARIANTS = {
-    "blogdit": Variant("blogdit, as the model's card recommends"),
-    "blogdit-last-step": Variant("blogdit, judged by its last step only", last_step=True),
-    "blogdit-random-blocks": Variant("the same weights, blocks chosen at random", options={"block": "random"}),
-    "blogdit-margin-blocks": Variant("the same weights, blocks of unsure variables", options={"block": "margin"}),
-    "blogdit-critical-blocks": Variant("the same weights, blocks of violated variables", options={"block": "critical"}),
-    "blogdit-related-blocks": Variant("the same weights, blocks of neighbours", options={"block": "related"}),
-    "blogdit-brief": Variant("trained as briefly as the variants below, to compare them with", "-brief"),
-    "blogdit-no-entropy": Variant("trained without the entropy term", "-no-entropy"),
-    "consformer": Variant(
-        "its predecessor ConsFormer: assignments are updated directly, with Gumbel noise", "-consformer"
-    ),
-    "dit": Variant(
-        "every variable in every block, and the block is hidden: each step sees only the givens, so the chain has no "
-        "memory",
-        "-dit",
-        {"block": "all"},
-    ),
+    "blogdit": Variant(),
+    "blogdit-last-step": Variant(last_step=True),
+    **{f"blogdit-{block}-blocks": Variant(options={"block": block}) for block in BLOCKS},
+    "blogdit-brief": Variant("-brief"),
+    "blogdit-no-entropy": Variant("-no-entropy"),
+    "consformer": Variant("-consformer"),
+    "dit": Variant("-dit", {"block": "all"}),
 }
-YOURS = Variant("a model of yours, as it recommends itself")
-
-
-def all_names() -> list[str]:
-    return [*VARIANTS, *systems()]
 
 
 def make(name: str, models: Models, options: Mapping[str, Any] | None = None) -> System:
@@ -78,7 +64,7 @@ def make(name: str, models: Models, options: Mapping[str, Any] | None = None) ->
     try:
         return system(name)
     except ValueError:
-        raise InputError(f"unknown system {name!r}; expected some of {', '.join(all_names())}") from None
+        raise InputError(f"unknown system {name!r}; expected some of {', '.join([*VARIANTS, *systems()])}") from None
 
 
 def named_models(pairs: Iterable[str]) -> dict[tuple[str, str], Path]:
@@ -150,7 +136,7 @@ class Blogdit(System):
         finish: str | None = None,
     ):
         self.name, self.weights, self.finish = name, weights, finish
-        self.variant = VARIANTS.get(name, YOURS)
+        self.variant = VARIANTS.get(name, Variant())
         self.problems = tuple(weights)
         self.warm: set[Shape] = set()
         self.searches = finish != "none" and not self.variant.last_step
@@ -176,7 +162,7 @@ class Blogdit(System):
         if budget.device == "cpu":
             return
 
-        def work(together: list[Instance], share: Budget) -> list[Instance]:
+        def work(together: Sequence[Instance], share: Budget) -> Sequence[Instance]:
             if (shape := shape_of(together[0])) not in self.warm:
                 solver = self.solver(together[0], share, 0, finish="none")
                 list(solver.results(together[:64]))
@@ -189,7 +175,7 @@ class Blogdit(System):
         _by_shape(instances, replace(budget, seconds=None, steps=2), work)
 
     def solve_many(self, instances: Sequence[Instance], budget: Budget, seed: int = 0) -> list[Result]:
-        def work(together: list[Instance], share: Budget) -> list[Result]:
+        def work(together: Sequence[Instance], share: Budget) -> list[Result]:
             # If all share their seconds, all have to begin at once; else they come and go.
             size = None if share.seconds is None else len(together)
             solver = self.solver(together[0], share, seed, batch_size=size)
@@ -205,7 +191,7 @@ class Blogdit(System):
     ) -> list[list[Result]]:
         """One chain for each run, all at the same time; the best state of each chain, without a finisher."""
 
-        def work(together: list[Instance], share: Budget) -> list[list[Result]]:
+        def work(together: Sequence[Instance], share: Budget) -> list[list[Result]]:
             solver = self.solver(together[0], share, seed, batch_size=len(together), finish="none")
             return best_of_chains(solver, together)
 
@@ -213,17 +199,16 @@ class Blogdit(System):
 
 
 def _by_shape(
-    instances: Sequence[Instance], budget: Budget, work: Callable[[list[Instance], Budget], Sequence[T]]
+    instances: Sequence[Instance], budget: Budget, work: Callable[[Sequence[Instance], Budget], Sequence[T]]
 ) -> list[T]:
-    """`work` on the instances of each shape, which fit one batch, with their part of the seconds."""
-    shapes: dict[Shape, list[int]] = {}
-    for place, instance in enumerate(instances):
-        shapes.setdefault(shape_of(instance), []).append(place)
-    found: dict[int, T] = {}
-    for places in shapes.values():
-        seconds = None if budget.seconds is None else budget.seconds * len(places) / len(instances)
-        done = work([instances[place] for place in places], replace(budget, seconds=seconds))
-        found |= zip(places, done, strict=True)
+    """`work` on the instances of each shape, which fit one batch."""
+    places = sorted(range(len(instances)), key=lambda place: shape_of(instances[place]))
+    ordered = [instances[place] for place in places]
+
+    def alike(left: Sequence[Instance]) -> int:
+        return len(list(next(groupby(left, shape_of))[1]))
+
+    found = dict(zip(places, in_parts(ordered, budget, alike, work), strict=True))
     return [found[place] for place in range(len(instances))]
 
 
@@ -258,7 +243,7 @@ class LowestStates:
 def best_of_chains(solver: Solver, instances: Sequence[Instance]) -> list[list[Result]]:
     """The state with the lowest energy of every chain."""
     clock, lowest, options = Clock(None), LowestStates(), solver.options
-    solver.watch = lowest
+    solver.session.watch = lowest
     steps = {index: result.steps for index, result in solver.results(instances)}
     return [
         [
@@ -273,24 +258,21 @@ def best_of_chains(solver: Solver, instances: Sequence[Instance]) -> list[list[R
 def last_states(solver: Solver, instances: Sequence[Instance]) -> list[Result]:
     """Where the first chain of each instance is after all steps, or when the time is over, solved before or not; the
     block schedule runs in plain cycles."""
-    options, model, found = solver.options, solver.model, list[Result]()
+    options, model = solver.options, solver.model
     most = math.inf if options.steps is None else options.steps
-    size = solver.capacity(shape_of(instances[0]))
-    parts = [instances[start : start + size] for start in range(0, len(instances), size)]
-    for part in parts:
-        clock = Clock(None if options.total_time is None else options.total_time / len(parts))
+
+    def work(part: Sequence[Instance], share: Budget) -> list[Result]:
+        clock, step = Clock(share.seconds), 0
         members = [Slot(place, one) for place, one in enumerate(part)]
         slots = Slots.enter(members, model, 1, options.seed, solver.device, [-math.inf] * len(part))
         progress = torch.arange(options.cycle, device=solver.device) / max(options.cycle - 1, 1)
         rates = itertools.cycle(model.chain.schedule.rate(progress[:, None, None, None].expand(-1, 1, len(part), 1)))
         denoise, selector = fastest(model.denoiser, slots.batch), Selector(options.block, slots.batch)
         chain = sample(denoise, slots.batch, slots.logits, rates, model.chain, selector, slots.noise)
-        step = 0
         while step < most and clock.left > 0:
             slots.logits, step = next(chain).logits, step + 1
-        ends = slots.chain_values(range(len(part)))
-        found += [
-            Result(one, values[0], step, clock.spent, options.seed, model.name)
-            for one, values in zip(part, ends, strict=True)
-        ]
-    return found
+        ends = zip(part, slots.chain_values(range(len(part))), strict=True)
+        return [Result(one, values[0], step, clock.spent, options.seed, model.name) for one, values in ends]
+
+    size = solver.occupants.capacity(shape_of(instances[0]))
+    return in_parts(instances, Budget(seconds=options.total_time), lambda left: size, work)

@@ -94,9 +94,9 @@ def solve(
         results = None if out is None else stack.enter_context(RecordFile(out, resume))
         steps_file = None if trace is None else stack.enter_context(RecordFile(trace, None if out is None else resume))
         display = stack.enter_context(Display(pool, tally, files, total_time, live))
-        pool.trace, pool.on_step = live or trace is not None, display.tick
+        pool.session.trace, pool.session.on_step = live or trace is not None, display.tick
         pool.on_error = None if strict else _reporter(tally, display)
-        pool.on_note = partial(_note_on_stderr, display)
+        pool.session.on_note = partial(_note_on_stderr, display)
 
         instances = read_all(files, problem, colors, pool.on_error)
         if results is not None:

@@ -60,19 +60,15 @@ class Annealing(LocalSearch):
     def supports(self, instance: Instance) -> bool:
         return supports_descent(instance) and bool((instance.domain_sizes <= 2).all())
 
-    def measure(self, instance: Instance) -> tuple[int, int]:
-        return instance.size, terms_on_pairs(instance)
-
-    def fits(self, number: int, size: int, terms: int) -> bool:
-        return number * size * CHAINS <= GPU_CELLS and number * terms <= GPU_TERMS
+    def share(self, instance: Instance) -> float:
+        return max(instance.size * CHAINS / GPU_CELLS, terms_on_pairs(instance) / GPU_TERMS)
 
     def search(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[IntArray]:
         lands = [landscape_of(task.instance, deadline.passed) for task in tasks]
         device = self.device if self.kernels else torch.device("cpu")
         chains = Chains(lands, [clean_starts(task) for task in tasks], self._number(lands, deadline), device, seed)
-        # Without a deadline the tasks of a batch get all rounds: an answer must not depend on the tasks beside it.
-        may_stop = not deadline.unlimited or not self.kernels
-        chains.run(deadline.share(ANNEALING_SHARE), lambda: may_stop and all_enough(tasks, chains.answers()))
+        may_stop = self.may_stop(deadline)
+        chains.run(deadline.share(ANNEALING_SHARE), lambda: may_stop and all_enough(tasks, chains.answers))
         answers = zip(tasks, chains.answers(), strict=True)
         return [
             best_of(task.instance, [descend(task.instance, values, deadline.share(1 / (len(tasks) - number))), values])

@@ -100,13 +100,13 @@ class _Run:
         start = clean_starts(task)[0]
         is_valid = instance.verify(start).satisfied
         finish = Finish(start if is_valid else None)
-        if self.cancelled or deadline.passed() or is_enough(task, start):
+        if self.cancelled or deadline.passed() or is_enough(instance, start, task.target):
             return finish
         if supports_descent(instance):
             start = best_of(instance, [start, descend(instance, start, deadline.share(DESCENT_SHARE))])
             if instance.verify(start).satisfied:
                 finish = Finish(start)
-            if is_enough(task, start):
+            if is_enough(instance, start, task.target):
                 return finish
         try:
             translation = Translation(instance, deadline.passed)
@@ -156,7 +156,7 @@ def _target_callback(task: Task, translation: Translation) -> Any:
 
     class AtTarget(cp_model.CpSolverSolutionCallback):
         def on_solution_callback(self) -> None:
-            if is_enough(task, translation.values(self)):
+            if is_enough(task.instance, translation.values(self), task.target):
                 self.stop_search()
 
     return AtTarget()

@@ -14,13 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 
 from blogdit.core.constraints import Conflict, IntArray
 from blogdit.core.instance import Instance
 from blogdit.finishers.base import Deadline, Task
 from blogdit.finishers.swaps_walker import Bools, Graph, Walker, first_order
-from blogdit.finishers.tasks import LocalSearch, all_enough, clean_starts, is_enough, programs_at_once
+from blogdit.finishers.tasks import LocalSearch, clean_starts, programs_at_once, steps_of_launch
 
 # Of one graph. On a CPU a step takes a time that grows with n; keys of the kernel have 12 bits for a variable.
 MOST_VARIABLES = {"cpu": 2048, "cuda": 4096}
@@ -29,7 +28,7 @@ CPU_STEPS = 16  # for each variable, without a deadline: about 2 s for the large
 GPU_STEPS = 1 << 17  # of every walker, without a deadline: some seconds for the largest graphs
 MOST_STEPS = (1 << 31) - (1 << 13)  # keys have 31 bits for the number of a step
 WALKERS = 8  # of an instance on a GPU, or more to fill it; on a CPU one long walk finds more than several short ones
-CPU_STRETCH = 64  # steps between looks at the clock: about 1 ms
+CPU_STRETCH = 256  # steps between looks at the clock: a few milliseconds
 LAUNCH = 1 << 23  # steps times variables of one launch: hundredths of a second on current data-centre GPUs
 LEAST_LOAD = 1024  # variables: a step on a smaller graph takes a GPU as long as on one of this size
 
@@ -43,46 +42,25 @@ class Swaps(LocalSearch):
         """Independent sets without weights, some variables of which may be given as 0."""
         return instance.size <= MOST_VARIABLES["cuda" if self.kernels else "cpu"] and is_independent_set(instance)
 
-    def fits(self, number: int, size: int, other: int) -> bool:
-        return number * WALKERS * size**2 <= MOST_WEIGHTS
+    def share(self, instance: Instance) -> float:
+        return WALKERS * instance.size**2 / MOST_WEIGHTS
 
     def search(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[IntArray]:
-        return self._on_gpu(tasks, deadline, seed) if self.kernels else [_on_cpu(tasks[0], deadline, seed)]
-
-    def _on_gpu(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[IntArray]:
+        graphs = [graph_of(task.instance) for task in tasks]
+        variables, number = max(graph.size for graph in graphs), WALKERS if self.kernels else 1
+        if self.kernels and not deadline.unlimited:  # few instances do not fill a GPU
+            room = min(programs_at_once(self.device), MOST_WEIGHTS // variables**2)
+            number = max(number, room // len(tasks))
+        sets = [starting_sets(graph, clean_starts(task), number) for graph, task in zip(graphs, tasks, strict=True)]
+        if not self.kernels:
+            walker = Walker(graphs[0], sets[0][0], first_order(variables, 0, seed))
+            limit = CPU_STEPS * variables if deadline.unlimited else MOST_STEPS
+            return self.walk(walker, tasks, deadline, limit, CPU_STRETCH)
         from blogdit.finishers.swaps_kernel import KernelWalkers
 
-        graphs, at_once = [graph_of(task.instance) for task in tasks], programs_at_once(self.device)
-        variables, chains = max(graph.size for graph in graphs), WALKERS
-        if not deadline.unlimited:  # few instances do not fill a GPU
-            chains = max(chains, min(at_once, MOST_WEIGHTS // variables**2) // len(tasks))
-        sets = [starting_sets(graph, clean_starts(task), chains) for graph, task in zip(graphs, tasks, strict=True)]
         walkers = KernelWalkers(graphs, sets, variables, self.device, seed)
-        rounds = -(-len(tasks) * chains // at_once)
-        stretch = max(LAUNCH // max(variables, LEAST_LOAD) // rounds, 1)
-        left = GPU_STEPS if deadline.unlimited else MOST_STEPS
-        while left > 0 and not walkers.done() and not deadline.passed():
-            walkers.take(min(stretch, left))
-            left -= stretch
-            torch.cuda.synchronize()  # the clock is that of steps that are done
-            # Without a deadline all steps are taken: an answer must not depend on the tasks beside it.
-            if not deadline.unlimited and all_enough(tasks, walkers.best()):
-                break
-        return walkers.best()
-
-
-def _on_cpu(task: Task, deadline: Deadline, seed: int) -> IntArray:
-    graph = graph_of(task.instance)
-    (chosen,) = starting_sets(graph, clean_starts(task), 1)
-    walker = Walker(graph, chosen, first_order(graph.size, 0, seed))
-    left, seen = CPU_STEPS * graph.size if deadline.unlimited else MOST_STEPS, -1
-    while left > 0 and not walker.done and not deadline.passed():
-        if len(walker.best) > seen and is_enough(task, walker.best_set()):
-            break
-        seen = len(walker.best)
-        walker.take(min(CPU_STRETCH, left))
-        left -= CPU_STRETCH
-    return walker.best_set()
+        stretch = steps_of_launch(LAUNCH, max(variables, LEAST_LOAD), len(walkers.x), self.device)
+        return self.walk(walkers, tasks, deadline, GPU_STEPS if deadline.unlimited else MOST_STEPS, stretch)
 
 
 def is_independent_set(instance: Instance) -> bool:

@@ -101,7 +101,7 @@ class KernelWalkers:
         self, graphs: Sequence[Graph], starts: Sequence[Bools], variables: int, device: torch.device, seed: int
     ):
         size, chains = len(graphs), len(starts[0])
-        self.graphs, self.size, self.chains, self.variables, self.now = graphs, size, chains, variables, 0
+        self.graphs, self.size, self.chains, self.variables, self.taken = graphs, size, chains, variables, 0
         x, since = np.zeros((2, chains, size, variables), np.int32)
         may_enter = np.zeros((size, variables), np.int32)
         stride = -(-variables // 16) * 16  # rows begin at multiples of 32 bytes
@@ -125,18 +125,17 @@ class KernelWalkers:
         block = max(triton.next_power_of_2(self.variables), 32)
         _swap_kernel[(len(self.x),)](
             self.weights, self.may_enter, self.x, self.load, self.since, self.best_x, self.best_size, self.last,
-            self.now, steps, self.variables, self.size, self.weights.shape[2],
+            self.taken, steps, self.variables, self.size, self.weights.shape[2],
             every=HEAVIER_EVERY, block=block, num_warps=min(max(block // 256, 1), 16),
         )  # fmt: skip
-        self.now += steps
+        self.taken += steps
 
     def done(self) -> bool:
         """Whether every instance has all of its variables in a set."""
         largest = self.best_size.view(self.chains, self.size).amax(0)
         return bool((largest == self.may_enter.sum(1)).all())
 
-    def best(self) -> list[IntArray]:
-        """The largest set of each graph."""
+    def answers(self) -> list[IntArray]:
         winner = self.best_size.view(self.chains, self.size).argmax(0)
         rows = self.best_x[winner * self.size + torch.arange(self.size, device=winner.device)].long().cpu().numpy()
         return [row[: graph.size] for row, graph in zip(rows, self.graphs, strict=True)]

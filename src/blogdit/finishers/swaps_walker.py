@@ -53,13 +53,13 @@ class Walker:
         self.members[: self.count] = np.flatnonzero(chosen)
         self.key = np.where(chosen, -since, since) + self.weights[chosen].sum(0)
         self.key[chosen | ~graph.may_enter] += OUT
-        self.best, self.now, self.last, self.done = self.members[: self.count].copy(), 0, -1, False
+        self.best, self.taken, self.last, self.is_full = self.members[: self.count].copy(), 0, -1, False
 
     def take(self, steps: int) -> None:
         for _ in range(steps):
-            if self.done:
+            if self.is_full:
                 return
-            self.now += 1
+            self.taken += 1
             if not self._enter():
                 continue
             keys = self.key[self.members[: self.count - 1]]  # who has just come stays
@@ -79,10 +79,10 @@ class Walker:
         if last >= 0:
             key[last] -= OUT
         if coming == last or key[coming] >= OUT - HALF:  # there is no other
-            self.last, self.done = -1, last < 0
+            self.last, self.is_full = -1, last < 0
             return False
         load = (int(key[coming]) + HALF) >> BITS
-        key[coming] = OUT + load * ONE - self.now
+        key[coming] = OUT + load * ONE - self.taken
         key += self.weights[coming]
         self.members[self.count] = coming
         self.count += 1
@@ -94,13 +94,13 @@ class Walker:
         self.last = leaving = int(members[place])
         self.count -= 1
         members[place] = members[self.count]
-        key[leaving] = load * ONE + self.now
+        key[leaving] = load * ONE + self.taken
         key -= self.weights[leaving]
         inside = members[: self.count]
         torn = inside[key[inside] > TORN]
         if not len(torn):
             self._keep()
-        elif self.now % HEAVIER_EVERY == 0:
+        elif self.taken % HEAVIER_EVERY == 0:
             self._make_heavier(torn)
 
     def _make_heavier(self, torn: Indices) -> None:
@@ -116,7 +116,10 @@ class Walker:
         if self.count > len(self.best):
             self.best = self.members[: self.count].copy()
 
-    def best_set(self) -> IntArray:
+    def done(self) -> bool:
+        return self.is_full
+
+    def answers(self) -> list[IntArray]:
         values = np.zeros(len(self.key), np.int64)
         values[self.best] = 1
-        return values
+        return [values]

@@ -30,7 +30,7 @@ def chain_key(number: int, key: int) -> int:
 
 
 class Chain:
-    """One chain of one instance on a CPU. `tabu_kernel` makes the same moves on a GPU."""
+    """A state of one instance, and what each change of a variable would do."""
 
     def __init__(self, pairs: Pairs, start: IntArray, key: int):
         self.pairs, self.key, self.taken = pairs, key, 0
@@ -51,6 +51,12 @@ class Chain:
             if self.violated == 0:
                 continue
             self._move(key)
+
+    def done(self) -> bool:
+        return self.best == 0
+
+    def answers(self) -> list[IntArray]:
+        return [self.best_x]
 
     def _move(self, key: np.int32) -> None:
         involved = np.flatnonzero(self.own > 0)

@@ -75,11 +75,11 @@ def _update_costs(
 
 
 # No versions of their own for sizes of 1 and multiples of 16.
-@triton.jit(do_not_specialize=["taken", "moves", "variables", "depth"])
+@triton.jit(do_not_specialize=["taken", "moves", "variables"])
 def _tabu_kernel(
-    other_ptr, own_ptr, theirs_ptr, degree_ptr, instance_ptr,
+    other_ptr, own_ptr, theirs_ptr, starts_ptr, instance_ptr,
     x_ptr, open_ptr, costs_ptr, best_x_ptr, violated_ptr, best_ptr, best_at_ptr, key_ptr,
-    taken, moves, variables, depth,
+    taken, moves, variables,
     width: tl.constexpr, values: tl.constexpr, tile: tl.constexpr, neighbours: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
@@ -105,8 +105,8 @@ def _tabu_kernel(
             tl.store(x_ptr + variable, new)
             jitter = ((key >> 16) % JITTER).to(tl.int32)
             tl.store(open_ptr + variable * width + old, taken + 1 + CLOSED * involved // OF + jitter)
-            at = (first + variable) * depth
-            degree = tl.load(degree_ptr + first + variable)
+            at = tl.load(starts_ptr + first + variable)
+            degree = tl.load(starts_ptr + first + variable + 1) - at
             _update_costs(costs_ptr, other_ptr + at, own_ptr + at, theirs_ptr + at, degree, old, new, width, neighbours)
             tl.debug_barrier()
             if violated < best:
@@ -121,85 +121,75 @@ def _tabu_kernel(
 
 
 class KernelChains:
-    """Chains of several instances, one row each. Instances are padded to the largest."""
+    """Chains of several instances, one row each. Instances are padded to the largest; the lists of their pairs stand
+    one behind the other."""
 
     def __init__(self, pairs: Sequence[Pairs], starts: Sequence[IntArray], key: int, device: torch.device):
         """A chain for each of the starts (chains, n) of each instance."""
-        self.pairs, self.taken = pairs, 0
+        self.sizes, self.taken = [len(one.unary) for one in pairs], 0
         self.variables, self.width = (max(one.unary.shape[axis] for one in pairs) for axis in (0, 1))
-        numbers = [number for some in starts for number in range(len(some))]  # of each row's chain
-        self.instance, self.rows = np.repeat(np.arange(len(pairs)), [len(some) for some in starts]), len(numbers)
-        x = np.zeros((self.rows, self.variables), np.int32)
+        numbers = np.array([number for some in starts for number in range(len(some))], np.int64)  # of chains, by row
+        self.instance = np.repeat(np.arange(len(pairs)), [len(some) for some in starts])
+        x = np.zeros((len(numbers), self.variables), np.int32)
         for place, some in enumerate(starts):
             x[self.instance == place, : some.shape[1]] = some
-        keys = np.array([chain_key(number, key) for number in numbers], np.int32)
-        self.x, self.key, self.instances = (
-            torch.from_numpy(array).to(device) for array in (x, keys, self.instance.astype(np.int32))
+        owner = np.concatenate([place * self.variables + one.owner for place, one in enumerate(pairs)])
+        ends = np.searchsorted(owner, np.arange(len(pairs) * self.variables + 1))
+        lists = map(np.concatenate, zip(*((one.other, *one.values.T) for one in pairs), strict=True))
+        keys = [chain_key(number, key) for number in numbers.tolist()]
+        arrays = (x, keys, self.instance, *lists, ends)
+        self.x, self.key, self.instances, *self.lists = (
+            torch.from_numpy(np.asarray(array, np.int32)).to(device) for array in arrays
         )
-        self.costs = self._costs(numbers)
+        self.costs = self._costs(pairs, torch.from_numpy(owner).to(device), torch.from_numpy(numbers).to(device))
         own = self.costs.gather(2, self.x[..., None].long())[..., 0]
         self.violated = own.sum(1, dtype=torch.int32) // 2  # a pair is counted at both ends
         self.open_from, self.best_at = torch.zeros_like(self.costs), torch.zeros_like(self.violated)
         self.best_x, self.best = self.x.clone(), self.violated.clone()
-        self.tables = self._tables(device)
 
-    def _costs(self, numbers: Sequence[int]) -> torch.Tensor:
+    def _costs(self, pairs: Sequence[Pairs], owner: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
         """What each value of each variable violates in each row, (rows, N, K). All instances at a time, one chain of
         each: instances that have no such chain are left alone."""
-        alone = np.full((len(self.pairs), self.variables, self.width), tabu_chain.FORBIDDEN, np.int32)
+        alone = np.full((len(pairs), self.variables, self.width), tabu_chain.FORBIDDEN, np.int32)
         alone[:, :, 0] = 0  # where padding stays
-        for number, one in enumerate(self.pairs):
+        for place, one in enumerate(pairs):
             size, width = one.unary.shape
-            alone[number, :size, 0], alone[number, :size, :width] = tabu_chain.FORBIDDEN, one.unary
-        instance = np.repeat(np.arange(len(self.pairs)), [len(one.owner) for one in self.pairs])
-        lists = map(np.concatenate, zip(*((p.owner, p.other, *p.values.T) for p in self.pairs), strict=True))
-        device = self.x.device
-        place, owner, other, mine, theirs = (torch.from_numpy(part).to(device) for part in (instance, *lists))
-        base, cells = torch.from_numpy(alone).to(device), (place * self.variables + owner) * self.width
-        costs, chain_of_row = base[self.instances.long()], torch.tensor(numbers, device=device)
-        for chain in range(max(numbers, default=-1) + 1):
-            rows = (chain_of_row == chain).nonzero()[:, 0]
-            x = torch.zeros(len(self.pairs), self.variables, dtype=torch.long, device=device)
-            x[self.instances[rows].long()] = self.x[rows].long()
-            there = x[place, other]
+            alone[place, :size, 0], alone[place, :size, :width] = tabu_chain.FORBIDDEN, one.unary
+        base, (other, mine, theirs, _) = torch.from_numpy(alone).to(owner.device), self.lists
+        costs, first = base[self.instances.long()], owner // self.variables * self.variables
+        for number in numbers.unique():
+            rows = (numbers == number).nonzero()[:, 0]
+            x = self.x.new_zeros(len(pairs), self.variables)
+            x[self.instances[rows].long()] = self.x[rows]
+            there = x.flatten()[first + other]
             hit = ((mine < 0) | (theirs == there)).int()
-            found = base.flatten().scatter_add(0, cells + torch.where(mine < 0, there, mine), hit).view_as(base)
+            cells = owner * self.width + torch.where(mine < 0, there, mine)
+            found = base.flatten().scatter_add(0, cells, hit).view_as(base)
             costs[rows] = found[self.instances[rows].long()]
         return costs
 
-    def _tables(self, device: torch.device) -> list[torch.Tensor]:
-        """The neighbours of each variable and the values of its pairs, (B, N, depth); their number, (B, N)."""
-        degree = np.zeros((len(self.pairs), self.variables), np.int32)
-        for place, pairs in enumerate(self.pairs):
-            degree[place, : len(pairs.unary)] = np.diff(pairs.starts)
-        tables = np.zeros((3, *degree.shape, max(int(degree.max(initial=0)), 1)), np.int32)
-        for place, pairs in enumerate(self.pairs):
-            slot = np.arange(len(pairs.owner)) - pairs.starts[pairs.owner]
-            tables[:, place, pairs.owner, slot] = pairs.other, *pairs.values.T
-        return [torch.from_numpy(array).to(device) for array in (*tables, degree)]
-
-    def take(self, moves: int) -> None:
+    def take(self, steps: int) -> None:
         values = triton.next_power_of_2(self.width)
         tile = min(triton.next_power_of_2(self.variables), max(1, CELLS // values))
-        _tabu_kernel[(self.rows,)](
-            *self.tables, self.instances,
+        _tabu_kernel[(len(self.x),)](
+            *self.lists, self.instances,
             self.x, self.open_from, self.costs, self.best_x, self.violated, self.best, self.best_at, self.key,
-            self.taken, moves, self.variables, self.tables[0].shape[2],
+            self.taken, steps, self.variables,
             width=self.width, values=values, tile=tile, neighbours=NEIGHBOURS, num_warps=WARPS,
         )  # fmt: skip
-        self.taken += moves
+        self.taken += steps
 
     def _winners(self) -> npt.NDArray[np.intp]:
         """The best row of each instance; of equals the one that was there first, so that it does not matter how long
         others went on."""
         order = np.lexsort((self.best_at.cpu().numpy(), self.best.cpu().numpy(), self.instance))
-        winners: npt.NDArray[np.intp] = order[np.searchsorted(self.instance[order], np.arange(len(self.pairs)))]
+        winners: npt.NDArray[np.intp] = order[np.searchsorted(self.instance[order], np.arange(len(self.sizes)))]
         return winners
 
-    def solved(self) -> bool:
+    def done(self) -> bool:
         """Whether every instance has a chain in which nothing was violated."""
         return not self.best.cpu().numpy()[self._winners()].any()
 
-    def best_states(self) -> list[IntArray]:
+    def answers(self) -> list[IntArray]:
         rows = self.best_x.cpu().numpy()[self._winners()].astype(np.int64)
-        return [row[: len(pairs.unary)] for row, pairs in zip(rows, self.pairs, strict=True)]
+        return [row[:size] for row, size in zip(rows, self.sizes, strict=True)]

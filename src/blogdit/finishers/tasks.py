@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -45,15 +46,28 @@ def best_of(instance: Instance, candidates: Iterable[IntArray]) -> IntArray:
     return min(candidates, key=lambda values: cost(instance, values))
 
 
-def is_enough(task: Task, values: IntArray) -> bool:
-    """Whether an answer is as good as the task asks for. Without an objective any valid one is."""
-    violated, objective = cost(task.instance, values)
-    if violated or task.instance.objective is None:
-        return not violated
-    if task.target is None:
-        return False
-    sign = 1.0 if task.instance.objective.sense == "minimize" else -1.0
-    return objective <= sign * task.target + TOLERANCE
+def is_enough(instance: Instance, values: IntArray, target: float | None) -> bool:
+    """Whether an answer is valid and reaches the target. Without an objective any valid one is enough."""
+    violated, objective = cost(instance, values)
+    if violated or instance.objective is None or target is None:
+        return not violated and instance.objective is None
+    return objective <= (target if instance.objective.sense == "minimize" else -target) + TOLERANCE
+
+
+class Steps(Protocol):
+    """A local search on its way, on a core or on a GPU."""
+
+    taken: int  # steps so far
+
+    def take(self, steps: int) -> None: ...
+
+    def done(self) -> bool:
+        """Whether no step can make an answer better."""
+        ...
+
+    def answers(self) -> list[IntArray]:
+        """The best values so far for each task."""
+        ...
 
 
 class LocalSearch:
@@ -69,13 +83,9 @@ class LocalSearch:
     def prepare(self) -> None:
         """Nothing to load."""
 
-    def measure(self, instance: Instance) -> tuple[int, int]:
-        """What decides how much room an instance takes on a GPU: its size, and one more number."""
-        return instance.size, 0
-
-    def fits(self, number: int, size: int, other: int) -> bool:
-        """Whether a GPU has room for so many instances, none of which measures more. Elsewhere batches are of one."""
-        return False
+    def share(self, instance: Instance) -> float:
+        """The part of a GPU's room that an instance takes. Elsewhere batches are of one."""
+        return 1.0
 
     def search(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[IntArray]:
         """The best values found for each task; may raise `OutOfTime`."""
@@ -94,24 +104,44 @@ class LocalSearch:
         return finishes
 
     def _batches(self, tasks: Sequence[Task]) -> Iterator[list[Task]]:
-        """Tasks in order, as many at a time as there is room for."""
+        """Tasks in order, as many at a time as there is room for; each takes the room of the largest."""
         batch: list[Task] = []
-        largest = (0, 0)
+        largest = 0.0
         for task in tasks:
-            own = self.measure(task.instance)
-            widest = max(largest[0], own[0]), max(largest[1], own[1])
-            if batch and not (self.kernels and self.fits(len(batch) + 1, *widest)):
+            own = self.share(task.instance) if self.kernels else 1.0
+            if batch and (len(batch) + 1) * max(largest, own) > 1:
                 yield batch
-                batch, widest = [], own
+                batch, largest = [], 0.0
             batch.append(task)
-            largest = widest
+            largest = max(largest, own)
         if batch:
             yield batch
 
+    def may_stop(self, deadline: Deadline) -> bool:
+        """Whether a batch may end when all its answers are good enough. Without a deadline it may not: an answer must
+        not depend on the tasks beside it."""
+        return not deadline.unlimited or not self.kernels
 
-def all_enough(tasks: Sequence[Task], found: Sequence[IntArray]) -> bool:
+    def walk(
+        self, search: Steps, tasks: Sequence[Task], deadline: Deadline, limit: int, stretch: int
+    ) -> list[IntArray]:
+        """Take steps up to a limit, with a look at the clock after every stretch."""
+        may_stop = self.may_stop(deadline)
+        while search.taken < limit and not search.done() and not deadline.passed():
+            if may_stop and all_enough(tasks, search.answers):
+                break
+            search.take(min(stretch, limit - search.taken))
+            if self.device.type == "cuda":
+                torch.cuda.synchronize()  # the clock is that of steps that are done
+        return search.answers()
+
+
+def all_enough(tasks: Sequence[Task], answers: Callable[[], list[IntArray]]) -> bool:
     """Whether every task has a target, and its answer reaches it."""
-    return all(task.target is not None and is_enough(task, values) for task, values in zip(tasks, found, strict=True))
+    if any(task.target is None for task in tasks):
+        return False
+    pairs = zip(tasks, answers(), strict=True)
+    return all(is_enough(task.instance, values, task.target) for task, values in pairs)
 
 
 def key_of(seed: int) -> int:
@@ -122,3 +152,9 @@ def key_of(seed: int) -> int:
 def programs_at_once(device: torch.device) -> int:
     """How many programs of our kernels a GPU runs side by side."""
     return PROGRAMS * torch.cuda.get_device_properties(device).multi_processor_count
+
+
+def steps_of_launch(looks: int, looks_of_step: int, programs: int, device: torch.device) -> int:
+    """How many steps programs take in a launch of so many looks. Those that do not fit the GPU at once wait."""
+    rounds = -(-programs // programs_at_once(device))
+    return max(looks // looks_of_step // rounds, 1)

@@ -1,4 +1,4 @@
-"""After the sampler: the finisher that follows, and the answer, checked."""
+"""After the sampler: the turns of the finishers. What they find is remembered in the slots themselves."""
 
 from __future__ import annotations
 
@@ -10,112 +10,105 @@ import torch
 
 from blogdit.core.constraints import IntArray
 from blogdit.core.instance import Instance
-from blogdit.core.result import Result, Sampled
 from blogdit.finishers import choose, make
 from blogdit.finishers.base import Deadline, Finisher, Task
-from blogdit.finishers.tasks import cost
+from blogdit.finishers.tasks import is_enough
+from blogdit.solver.answers import is_better
 from blogdit.solver.options import SolveOptions
-from blogdit.solver.slots import Slot, Slots, goal_of
-
-SAMPLER = "sampler"
+from blogdit.solver.session import Clock, Session
+from blogdit.solver.slots import Slot, Slots, target_of
 
 
 class Finishing:
-    """Calls finishers for slots and builds results. It remembers what finishers found in the slots themselves."""
+    """Says whose turn it is, and calls the finishers."""
 
-    def __init__(self, options: SolveOptions, model: str, device: torch.device):
-        self.options, self.model = options, model
+    def __init__(self, options: SolveOptions, device: torch.device, session: Session, clock: Clock):
+        self.options, self.session, self.clock = options, session, clock
         self.finishers = make(device, torch.get_num_threads())
 
     def of(self, instance: Instance) -> tuple[Finisher, ...]:
         """The finishers that follow the sampler on such an instance, in the order of their turns."""
         return choose(self.options.finish, instance, self.finishers)
 
-    def run(self, slots: Slots, places: Sequence[int], finisher: Finisher, deadline: Deadline) -> float:
-        """Let a finisher work on slots. Returns the seconds that it took."""
-        began = time.monotonic()
-        chains = slots.chain_values(places)
-        tasks = [self._task(slots, place, states) for place, states in zip(places, chains, strict=True)]
+    def take_turn(self, slots: Slots) -> list[int]:
+        """Let finishers work on all instances whose sampling is over for now. Returns the places of those that are
+        done: decided, or without another turn."""
+        due = [place for place in slots.open_places if self._is_due(slots.members[place])]
+        for finisher, places in self._groups(slots, due):
+            self._finish(slots, [p for p in places if not self._is_decided(slots.members[p])], finisher)
+        return [place for place in due if self._ends(slots.members[place])]
+
+    def _is_due(self, slot: Slot) -> bool:
+        """Whether the sampler's steps, or its seconds of this turn, are over."""
+        if self.options.steps is not None:
+            return slot.steps >= self.options.steps or slot.budget.progress >= 1
+        return slot.budget.over or slot.budget.is_due()
+
+    def _groups(self, slots: Slots, places: list[int]) -> list[tuple[Finisher, list[int]]]:
+        """Which finisher works on whom. Where steps are counted there is one turn, and all finishers of an instance
+        have it one after the other."""
+        groups: dict[tuple[int, str], tuple[Finisher, list[int]]] = {}
+        for place in places:
+            slot = slots.members[place]
+            chosen = self.of(slot.instance)
+            if self.options.steps is None:
+                chosen = chosen[min(slot.budget.turn, len(chosen) - 1) :][:1]
+            for number, finisher in enumerate(dict.fromkeys(chosen)):
+                groups.setdefault((number, finisher.name), (finisher, []))[1].append(place)
+        return [groups[key] for key in sorted(groups)]
+
+    def _is_decided(self, slot: Slot) -> bool:
+        """Whether nothing is left to find: a proof, or an answer that is good enough."""
+        if slot.proof is not None or slot.found is None:
+            return slot.proof is not None
+        return is_enough(slot.instance, slot.found, target_of(slot.instance, self.options))
+
+    def _ends(self, slot: Slot) -> bool:
+        is_last = self.options.steps is not None or slot.budget.is_last_turn
+        slot.budget.next_turn()
+        return is_last or slot.budget.over or self._is_decided(slot)
+
+    def _finish(self, slots: Slots, places: list[int], finisher: Finisher) -> None:
+        if not places or self.clock.ends():
+            return
+        finisher.prepare()
+        members = [slots.members[place] for place in places]
+        deadline, began = self._deadline(members), time.monotonic()
+        self._run(slots, places, finisher, deadline)
+        elapsed = time.monotonic() - began
+        for slot in members:
+            slot.budget.finished += self.clock.own_seconds(elapsed, len(members))
+
+    def _deadline(self, members: Sequence[Slot]) -> Deadline:
+        """Where steps are counted, finishers do a fixed amount of work: the answer does not depend on the clock."""
+        if self.options.steps is not None:
+            seconds = self.clock.all_seconds([slot.budget.limit - slot.budget.spent for slot in members])
+            end = time.monotonic() + seconds
+            return Deadline(stopped=lambda: self.clock.ends() or time.monotonic() >= end)
+        seconds = self.clock.all_seconds([slot.budget.finishing_left for slot in members])
+        return Deadline(min(seconds, self.clock.end - time.monotonic()), lambda: self.session.stopping)
+
+    def _run(self, slots: Slots, places: list[int], finisher: Finisher, deadline: Deadline) -> None:
+        states = zip(places, slots.chain_values(places), strict=True)
         try:
-            outcomes = finisher.finish(tasks, deadline, self.options.seed)
+            outcomes = finisher.finish(
+                [self._task(slots, place, chains) for place, chains in states], deadline, self.options.seed
+            )
         except torch.cuda.OutOfMemoryError:  # then the sampler's answer has to do
             torch.cuda.empty_cache()
-            return time.monotonic() - began
+            return
         for place, outcome in zip(places, outcomes, strict=True):
-            slot = slots.members[place]
-            if outcome.values is not None and (
-                slot.found is None or is_better(slot.instance, outcome.values, slot.found)
-            ):
-                slot.found, slot.found_by = outcome.values, finisher.name
+            slot, values = slots.members[place], outcome.values
+            if values is not None and (slot.found is None or is_better(slot.instance, values, slot.found)):
+                slot.found, slot.found_by = values, finisher.name
             if outcome.proof is not None:
                 slot.proof, slot.proved_by = outcome.proof, finisher.name
-        return time.monotonic() - began
 
     def _task(self, slots: Slots, place: int, chains: IntArray) -> Task:
         """States of the sampler, best first; before them what earlier finishers found."""
         slot = slots.members[place]
         states = [slot.found] if slot.found is not None else []
-        for state in self._best(slots, place):
+        for state in slots.best(place):
             states.insert(0 if states and is_better(slot.instance, state, states[0]) else len(states), state)
         states += [*chains]
-        return Task(slot.instance, np.array(states, np.int64), self._target(slot.instance))
-
-    def _target(self, instance: Instance) -> float | None:
-        """The objective to stop at, in the sense of the problem."""
-        if instance.objective is None or (self.options.target is None and not self.options.first_feasible):
-            return None
-        sign = 1.0 if instance.objective.sense == "minimize" else -1.0
-        return sign * goal_of(instance, self.options)
-
-    def is_decided(self, slot: Slot) -> bool:
-        """Whether nothing is left to find: a proof, or an answer that is good enough."""
-        if slot.proof is not None:
-            return True
-        return slot.found is not None and self._is_enough(slot.instance, slot.found)
-
-    def _is_enough(self, instance: Instance, values: IntArray) -> bool:
-        verdict, goal = instance.verify(values), instance.objective
-        if not verdict.satisfied or goal is None:
-            return verdict.satisfied
-        lowest = (1.0 if goal.sense == "minimize" else -1.0) * (verdict.objective or 0.0)
-        return lowest <= goal_of(instance, self.options)
-
-    # -- answers ---------------------------------------------------------------------------------------------------
-
-    def _best(self, slots: Slots, place: int) -> tuple[IntArray, IntArray]:
-        """What the sampler has: of the lowest energy, and valid with the best objective."""
-        size = slots.members[place].instance.size
-        return slots.best_values[place, :size].cpu().numpy(), slots.best_valid[place, :size].cpu().numpy()
-
-    def of_sampler(self, slots: Slots, place: int) -> Result:
-        """The best answer that the sampler has, checked."""
-        slot, (closest, valid) = slots.members[place], self._best(slots, place)
-        values = closest
-        if slot.instance.objective is not None and is_better(slot.instance, valid, closest):
-            values = valid
-        return self._result(slots, place, values, SAMPLER)
-
-    def result(self, slots: Slots, place: int) -> Result:
-        """The best answer of an instance, checked: the sampler's, or what a finisher has found."""
-        slot, sampled = slots.members[place], self.of_sampler(slots, place)
-        if slot.found is not None and is_better(slot.instance, slot.found, sampled.values):
-            return self._result(slots, place, slot.found, slot.found_by, sampled)
-        return self._result(slots, place, sampled.values, SAMPLER, sampled)
-
-    def _result(
-        self, slots: Slots, place: int, values: IntArray, found_by: str, sampled: Result | None = None
-    ) -> Result:
-        slot, steps = slots.members[place], int(slots.steps[place])
-        alone = None
-        if sampled is not None and slot.steps:
-            valid = sampled.verdict.satisfied
-            alone = Sampled(sampled.objective if valid else None, sampled.verdict.violated)
-        return Result(
-            slot.instance, values, steps, slot.budget.spent, self.options.seed, self.model,
-            found_by=found_by, proof=slot.proof, proved_by=slot.proved_by, sampler=alone,
-        )  # fmt: skip
-
-
-def is_better(instance: Instance, values: IntArray, other: IntArray) -> bool:
-    """Whether `values` violate less than `other` or, if they violate as much, have a better objective."""
-    return cost(instance, values) < cost(instance, other)
+        return Task(slot.instance, np.array(states, np.int64), target_of(slot.instance, self.options))

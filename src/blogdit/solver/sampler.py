@@ -7,12 +7,13 @@ the first step launch by launch, records the second, and replays it from then on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
+from blogdit.method.batch import Batch
 from blogdit.method.blocks import Selector, decode
 from blogdit.method.chain import ChainConfig, Denoise, Transition, sample
 from blogdit.method.energy import discrete_energy, penalty_scale
@@ -44,13 +45,13 @@ class Sampler:
         denoise: Denoise,
         chain: ChainConfig,
         options: SolveOptions,
-        follows_budget: bool,
         records: bool = False,
         watch: Watch | None = None,
     ):
         self.slots, self.denoise, self.chain, self.options, self.watch = slots, denoise, chain, options, watch
         device = slots.batch.device
         self.selector = Selector(options.block, slots.batch)
+        follows_budget = options.schedule == "budget" and not options.unlimited
         self.progress = torch.zeros(slots.batch.size, device=device) if follows_budget else None
         self.records = records and device.type == "cuda"
         self.graph: torch.cuda.CUDAGraph | None = None
@@ -59,9 +60,8 @@ class Sampler:
         self.transitions = self._transitions()
 
     @torch.no_grad()
-    def advance(self, steps: int, progress: Sequence[float] | None = None) -> None:
-        """`progress` is the share of each instance's budget that is spent, where blocks follow the budget."""
-        self._note(progress)
+    def advance(self, steps: int) -> None:
+        self._note_progress()
         for _ in range(steps):
             if self.graph is None and self.records and self.taken:
                 self._record()
@@ -72,14 +72,14 @@ class Sampler:
             self.taken += 1
 
     @torch.no_grad()
-    def once(self, progress: Sequence[float] | None = None) -> Stepped:
+    def once(self) -> Stepped:
         """A single step, launch by launch, and what it did."""
-        self._note(progress)
+        self._note_progress()
         return self._step()
 
-    def _note(self, progress: Sequence[float] | None) -> None:
-        if self.progress is not None and progress is not None:
-            self.progress.copy_(torch.tensor(progress))
+    def _note_progress(self) -> None:
+        if self.progress is not None:
+            self.progress.copy_(torch.tensor([slot.budget.progress for slot in self.slots.members]))
 
     def _transitions(self) -> Iterator[Transition]:
         """The chain from where the slots are."""
@@ -111,7 +111,7 @@ class Sampler:
         values = decode(slots.logits, slots.batch)
         total, cost = (amount.view(slots.batch.chains, -1) for amount in discrete_energy(values, slots.batch))
         slots.steps = slots.steps + ~slots.reached
-        better = keep_best(slots, values, total, cost)
+        better = keep_best(slots, slots.batch, values, total, cost, ~slots.reached)
         count_steps(slots, total, self.options.cycle, reheats=self.progress is None)
         stepped = Stepped(self.last_rate, transition.block, values, total, better)
         if self.watch is not None:
@@ -135,22 +135,30 @@ class Sampler:
         self.records = self.graph is not None
 
 
-def keep_best(slots: Slots, values: Tensor, total: Tensor, cost: Tensor) -> Tensor:
-    """Remember what is better than before, where the goal is not yet reached; returns for which instances, (B,)."""
-    batch, open_ = slots.batch, ~slots.reached
+class Best(Protocol):
+    """The best assignments of each instance: of the lowest energy, and of the lowest objective among valid ones."""
+
+    best_energy: Tensor  # (B,)
+    best_values: Tensor  # (B, N)
+    best_objective: Tensor  # (B,) inf if none is valid
+    best_valid: Tensor  # (B, N)
+
+
+def keep_best(best: Best, batch: Batch, values: Tensor, total: Tensor, cost: Tensor, open_: Tensor) -> Tensor:
+    """Remember what is better than before, of instances that are open (B,); returns for which instances, (B,)."""
     values = batch.per_instance(values)  # (chains, B, N)
     everyone = torch.arange(batch.size, device=values.device)
     lowest, chain = total.min(0)
-    better = (lowest < slots.best_energy - TOLERANCE) & open_
-    slots.best_energy = torch.where(better, lowest, slots.best_energy)
-    slots.best_values = torch.where(better[:, None], values[chain, everyone], slots.best_values)
+    better = (lowest < best.best_energy - TOLERANCE) & open_
+    best.best_energy = torch.where(better, lowest, best.best_energy)
+    best.best_values = torch.where(better[:, None], values[chain, everyone], best.best_values)
     if not batch.optimisation:
         return better
     valid = total - cost < 0.5 * penalty_scale(batch)  # a violated constraint costs at least the whole of it
     lowest, chain = torch.where(valid, cost, math.inf).min(0)
-    better_valid = (lowest < slots.best_objective - TOLERANCE) & open_
-    slots.best_objective = torch.where(better_valid, lowest, slots.best_objective)
-    slots.best_valid = torch.where(better_valid[:, None], values[chain, everyone], slots.best_valid)
+    better_valid = (lowest < best.best_objective - TOLERANCE) & open_
+    best.best_objective = torch.where(better_valid, lowest, best.best_objective)
+    best.best_valid = torch.where(better_valid[:, None], values[chain, everyone], best.best_valid)
     return better | better_valid
 
 

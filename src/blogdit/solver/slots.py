@@ -62,13 +62,19 @@ class Slot:
         return work(self.instance)
 
 
+def target_of(instance: Instance, options: SolveOptions) -> float | None:
+    """The objective with which an instance may leave, in the sense of the problem; None if none is good enough."""
+    if instance.objective is None or not options.first_feasible:
+        return None if instance.objective is None else options.target
+    return sys.float_info.max if instance.objective.sense == "minimize" else -sys.float_info.max
+
+
 def goal_of(instance: Instance, options: SolveOptions) -> float:
-    """The objective, in minimisation form, with which an instance may leave; -inf if none is good enough."""
-    if instance.objective is None or (options.target is None and not options.first_feasible):
+    """The same in minimisation form; -inf if none is good enough."""
+    target = target_of(instance, options)
+    if instance.objective is None or target is None:
         return -math.inf
-    if options.target is None or options.first_feasible:
-        return sys.float_info.max
-    return (1.0 if instance.objective.sense == "minimize" else -1.0) * options.target + TOLERANCE
+    return (target if instance.objective.sense == "minimize" else -target) + TOLERANCE
 
 
 def instance_key(instance: Instance, seed: int) -> int:
@@ -144,8 +150,17 @@ class Slots:
         return cls(members, batch, noise, logits, zeros, zeros.clone(), chain_worst, *best, goal, zeros[0].clone())
 
     @property
+    def shape(self) -> Shape:
+        return self.members[0].shape
+
+    @property
+    def open_places(self) -> list[int]:
+        """The places of instances that have no result yet."""
+        return [place for place, slot in enumerate(self.members) if not slot.answered]
+
+    @property
     def open(self) -> list[Slot]:
-        return [slot for slot in self.members if not slot.answered]
+        return [self.members[place] for place in self.open_places]
 
     @property
     def reached(self) -> Tensor:
@@ -187,6 +202,11 @@ class Slots:
         of_instances = (getattr(self, name)[index] for name in self.OF_INSTANCES)
         members = [self.members[place] for place in places]
         return Slots(members, batch, self.noise.take(index), logits, *of_chains, *of_instances)
+
+    def best(self, place: int) -> tuple[IntArray, IntArray]:
+        """What the sampler has: of the lowest energy, and valid with the best objective."""
+        size = self.members[place].instance.size
+        return self.best_values[place, :size].cpu().numpy(), self.best_valid[place, :size].cpu().numpy()
 
     def chain_values(self, places: Sequence[int]) -> list[IntArray]:
         """Where the chains of instances are, (chains, n) each."""

@@ -6,7 +6,6 @@ Nothing here holds more than a bounded number of instances, so a stream may be l
 from __future__ import annotations
 
 import time
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -15,6 +14,7 @@ from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.formats.text import OnError
 from blogdit.solver.events import Finished, Step
+from blogdit.solver.session import Session
 from blogdit.solver.solver import Solver
 
 READ_AHEAD = 1024  # instances that may wait for the solver of another problem
@@ -59,27 +59,22 @@ class ByProblem:
 
 
 class SolverPool:
-    """A solver for each problem of a stream, made by `make` from its first instance; one of them works at a time.
+    """A solver for each problem of a stream, made by `make` from its first instance; one of them works at a time. They
+    share a session.
 
     What cannot be solved (no model for the problem, a model that does not fit) goes to `on_error`, once for a problem
     and reason, and the others go on; without `on_error` it is raised.
     """
 
-    def __init__(self, make: Callable[[Instance], Solver], on_error: OnError | None = None):
-        self.make, self.on_error = make, on_error
-        self.trace = False
-        self.on_step: Callable[[], None] | None = None
-        self.on_note: Callable[[str], None] = warnings.warn  # what a user should know
+    def __init__(self, make: Callable[[Instance, Session], Solver], on_error: OnError | None = None):
+        self.make, self.on_error, self.session = make, on_error, Session()
         self.solvers: dict[str, Solver | None] = {}
         self.working: Solver | None = None
-        self.stopping = False
         self.cut_short = False  # the total time ended before the stream did
 
     def stop(self) -> None:
         """End the run after the current step; may be called from a signal handler."""
-        self.stopping = True
-        if self.working is not None:
-            self.working.stopping = True
+        self.session.stopping = True
 
     @property
     def steps_done(self) -> int:
@@ -88,18 +83,16 @@ class SolverPool:
     def run(self, instances: Iterable[Instance]) -> Iterator[Step | Finished]:
         """Events of all instances; their index is the place in the stream."""
         started, queues = time.monotonic(), ByProblem(instances)
-        while not self.stopping and not self.cut_short and (head := queues.first()) is not None:
+        while not self.session.stopping and not self.cut_short and (head := queues.first()) is not None:
             solver = self._solver(head)
             if solver is None:
                 for _ in queues.of(head.problem):
                     pass
                 continue
             self.working = solver
-            solver.trace, solver.on_step, solver.stopping = self.trace, self.on_step, self.stopping
-            solver.on_note = self.on_note
-            solver.elsewhere = partial(self._elsewhere, queues, head.problem)
+            self.session.elsewhere = partial(self._elsewhere, queues, head.problem)
             yield from solver.run(self._fitting(solver, queues.of(head.problem)), started)
-            self.cut_short = solver.cut_short or (solver.out_of_time() and queues.first() is not None)
+            self.cut_short = solver.cut_short or (solver.clock.is_over() and queues.first() is not None)
 
     def require_fit(self, instances: Iterable[Instance]) -> None:
         """Find out before the first step what cannot be solved."""
@@ -116,7 +109,7 @@ class SolverPool:
     def _solver(self, instance: Instance) -> Solver | None:
         if instance.problem not in self.solvers:
             try:
-                self.solvers[instance.problem] = self.make(instance)
+                self.solvers[instance.problem] = self.make(instance, self.session)
             except InputError as error:
                 self._report(error)
                 self.solvers[instance.problem] = None

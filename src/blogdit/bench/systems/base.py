@@ -5,13 +5,16 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.core.result import Result
+
+T = TypeVar("T")
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,23 @@ class System:
             list(results)
             for results in zip(*(self.solve_many(instances, share, seed + run) for run in range(runs)), strict=True)
         ]
+
+
+def in_parts(
+    questions: Sequence[T],
+    budget: Budget,
+    most: Callable[[Sequence[T]], int],
+    work: Callable[[Sequence[T], Budget], Sequence[Answer]],
+) -> list[Answer]:
+    """`work` on the first of the questions that are left, as many as `most` says, until there are none. A part has its
+    share of the seconds that are left."""
+    clock, found = Clock(budget.seconds), list[Answer]()
+    while len(found) < len(questions):
+        left = questions[len(found) :]
+        part = left[: max(most(left), 1)]
+        share = None if budget.seconds is None else max(clock.left, 0.0) * len(part) / len(left)
+        found += work(part, replace(budget, seconds=share))
+    return found
 
 
 def _is_there(package: str) -> bool:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from blogdit.bench.systems.base import Budget, Clock, System
+from blogdit.bench.systems.base import Budget, Clock, System, in_parts
 from blogdit.bench.systems.conditionals import Conditionals
 from blogdit.bench.systems.greedy import repaired
 from blogdit.core.constraints import IntArray
@@ -23,9 +22,11 @@ from blogdit.core.instance import Instance
 from blogdit.core.result import Result
 from blogdit.method.batch import Batch, collate
 from blogdit.method.blocks import Schedule, Selector
-from blogdit.method.energy import energy, objective, one_hot, penalty_scale
+from blogdit.method.energy import discrete_energy, one_hot
 from blogdit.method.noise import GeneratorNoise, Noise
 from blogdit.method.relations import relation_list
+from blogdit.solver.sampler import keep_best
+from blogdit.solver.slots import TOLERANCE
 
 STEPS = 1000  # where no budget is given
 CHAINS = 4
@@ -39,15 +40,11 @@ class Gibbs(System):
     counts = "steps"
 
     def solve_many(self, instances: Sequence[Instance], budget: Budget, seed: int = 0) -> list[Result]:
-        clock, found = Clock(budget.seconds), list[Result]()
-        while len(found) < len(instances):
-            rest = instances[len(found) :]
-            per_instance = (budget.chains or CHAINS) * rest[0].size * int(rest[0].domain_sizes.max(initial=1))
-            places = max(1, ENTRIES[torch.device(budget.device).type] // max(per_instance, 1))
-            together = rest[:places]
-            share = None if budget.seconds is None else max(clock.left, 0.0) * len(together) / len(rest)
-            found += self._run(together, replace(budget, seconds=share), seed)
-        return found
+        def most(left: Sequence[Instance]) -> int:
+            entries = (budget.chains or CHAINS) * left[0].size * int(left[0].domain_sizes.max(initial=1))
+            return ENTRIES[torch.device(budget.device).type] // max(entries, 1)
+
+        return in_parts(instances, budget, most, lambda part, share: self._run(part, share, seed))
 
     @torch.no_grad()
     def _run(self, instances: Sequence[Instance], budget: Budget, seed: int) -> list[Result]:
@@ -121,42 +118,27 @@ def independent_classes(instance: Instance) -> IntArray:
 
 
 class Best:
-    """The best state of all chains of each instance: lowest energy, and lowest objective among valid ones."""
+    """The best state of all chains of each instance, and the step at which it came."""
 
     def __init__(self, batch: Batch):
         self.batch = batch
-        self.least = 0.5 * penalty_scale(batch)  # a violated constraint costs at least the whole of it
-        self.energy = torch.full((batch.size,), float("inf"), device=batch.device)
-        self.objective = self.energy.clone()
-        self.values = torch.zeros(batch.size, batch.variables, dtype=torch.long, device=batch.device)
-        self.valid = self.values.clone()
+        self.best_energy = torch.full((batch.size,), float("inf"), dtype=torch.float64, device=batch.device)
+        self.best_objective = self.best_energy.clone()
+        self.best_values = torch.zeros(batch.size, batch.variables, dtype=torch.long, device=batch.device)
+        self.best_valid = self.best_values.clone()
         self.step = torch.zeros(batch.size, dtype=torch.long, device=batch.device)
 
     def keep(self, values: Tensor, step: int) -> None:
-        batch, x = self.batch, one_hot(values, self.batch)
-        states, everyone = batch.per_instance(values), torch.arange(batch.size, device=values.device)
-
-        def lower(amounts: Tensor, amount: Tensor, kept: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            """Where a chain has a lower amount than before; the amounts and states then."""
-            lowest, chain = amounts.min(0)
-            better = lowest < amount - 1e-6
-            state = torch.where(better[:, None], states[chain, everyone], kept)
-            return better, torch.where(better, lowest, amount), state
-
-        total = energy(x, batch).view(batch.chains, -1)
-        better, self.energy, self.values = lower(total, self.energy, self.values)
+        total, cost = (amount.view(self.batch.chains, -1) for amount in discrete_energy(values, self.batch))
+        better = keep_best(self, self.batch, values, total, cost, ~self.solved())
         self.step = torch.where(better, step, self.step)
-        if batch.optimisation:
-            f = objective(x, batch).view(batch.chains, -1)
-            valid = torch.where(total - f < self.least, f, float("inf"))
-            _, self.objective, self.valid = lower(valid, self.objective, self.valid)
 
     def solved(self) -> Tensor:
         """Which instances have an answer that cannot be better, (B,): none, if there is an objective."""
-        return (self.energy < self.least) & (not self.batch.optimisation)
+        return (self.best_energy <= TOLERANCE) & (not self.batch.optimisation)
 
     def answer(self, place: int) -> IntArray:
-        found = self.valid if bool(torch.isfinite(self.objective[place])) else self.values
+        found = self.best_valid if bool(torch.isfinite(self.best_objective[place])) else self.best_values
         return found[place].cpu().numpy()
 
 

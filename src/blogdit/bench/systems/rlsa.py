@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from blogdit.bench.systems.base import Budget, Clock, System
+from blogdit.bench.systems.base import Budget, Clock, System, in_parts
 from blogdit.bench.systems.qubo import PROBLEMS, Qubo, qubo
 from blogdit.core.instance import Instance
 from blogdit.core.result import Result
@@ -66,25 +66,26 @@ class Rlsa(System):
         self, instances: Sequence[Instance], budget: Budget, seed: int = 0, runs: int = 1
     ) -> list[list[Result]]:
         """The best answer of all chains or, if several runs are asked for, that of each of so many chains."""
-        found: list[list[Result]] = []
-        clock = Clock(budget.seconds)
-        waiting = [qubo(instance) for instance in instances]
         chains = CHAINS if runs == 1 else runs
-        while waiting:
-            places = max(1, ENTRIES[torch.device(budget.device).type] // (chains * waiting[0].size))
-            settings, alike = next(groupby(waiting[:places], lambda form: settings_for(form.instance)))
-            together = list(alike)
-            share = None if budget.seconds is None else max(clock.left, 0.0) * len(together) / len(waiting)
-            steps = settings.steps if budget.steps is None else budget.steps
-            settings = replace(settings, chains=chains, steps=steps)
-            part = Clock(share)
-            energies, states, steps = anneal(together, settings, seed, part, budget.device)
-            for form, energy, bits in zip(together, energies, states, strict=True):
-                chosen = [int(energy.argmin())] if runs == 1 else range(runs)
-                answers = [form.decode(bits[: form.size, chain]) for chain in chosen]
-                found.append([Result(form.instance, values, steps, part.spent, seed) for values in answers])
-            waiting = waiting[len(together) :]
-        return found
+
+        def most(left: Sequence[Qubo]) -> int:
+            """Those with the settings of the first."""
+            room = max(1, ENTRIES[torch.device(budget.device).type] // (chains * left[0].size))
+            _, alike = next(groupby(left[:room], lambda form: settings_for(form.instance)))
+            return len(list(alike))
+
+        def work(forms: Sequence[Qubo], share: Budget) -> list[list[Result]]:
+            settings, clock = replace(settings_for(forms[0].instance), chains=chains), Clock(share.seconds)
+            if budget.steps is not None:
+                settings = replace(settings, steps=budget.steps)
+            energies, states, steps = anneal(forms, settings, seed, clock, budget.device)
+            chosen = [[int(energy.argmin())] if runs == 1 else range(runs) for energy in energies]
+            return [
+                [Result(form.instance, form.decode(bits[: form.size, i]), steps, clock.spent, seed) for i in some]
+                for form, bits, some in zip(forms, states, chosen, strict=True)
+            ]
+
+        return in_parts([qubo(instance) for instance in instances], budget, most, work)
 
 
 class _Batch:

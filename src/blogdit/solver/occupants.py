@@ -1,0 +1,143 @@
+"""Who is on the device: instances of one shape come in while there is room, and leave when they are done."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+
+from blogdit.core.errors import InputError
+from blogdit.core.instance import Instance
+from blogdit.network.checkpoint import Model
+from blogdit.network.inference import fastest
+from blogdit.solver.budget import Budget
+from blogdit.solver.options import SolveOptions
+from blogdit.solver.pace import Pace
+from blogdit.solver.queueing import Queue
+from blogdit.solver.sampler import Sampler
+from blogdit.solver.session import Clock, Session
+from blogdit.solver.slots import Shape, Slot, Slots, goal_of
+
+# (variable, value) pairs of all chains on the device at a time, where no batch size is given: enough to keep it busy,
+# few enough that a step stays short (tens of milliseconds).
+CAPACITY = {"cpu": 1 << 14, "cuda": 1 << 20}
+MOST_SLOTS = 1024  # instances: a larger batch makes the host's part of a look as long as the steps before it
+
+
+class Occupants:
+    """`slots` are the instances on the device, `sampler` takes their steps."""
+
+    def __init__(
+        self,
+        model: Model,
+        options: SolveOptions,
+        session: Session,
+        clock: Clock,
+        pace: Pace,
+        is_finished: Callable[[Instance], bool],
+    ):
+        """`is_finished` says whether a finisher follows the sampler on an instance."""
+        self.model, self.options, self.session, self.clock, self.pace = model, options, session, clock, pace
+        self.device, self.is_finished = pace.device, is_finished
+        self.slots: Slots | None = None
+        self.sampler: Sampler | None = None
+        self.records = self.device.type == "cuda"  # steps as a CUDA graph, unless that fails
+        self.most = options.batch_size or MOST_SLOTS  # slots; falls when the device runs out of memory
+
+    def capacity(self, shape: Shape) -> int:
+        """How many instances of a shape may be on the device."""
+        if self.options.batch_size is not None:
+            return self.most
+        return max(1, min(self.most, CAPACITY[self.device.type] // (math.prod(shape[:2]) * self.options.chains)))
+
+    def refill(self, queue: Queue) -> Slots | None:
+        """Let waiting instances of the batch's shape in, once a quarter of the slots are free (joining costs)."""
+        total = self.options.total_time if self.options.divides_total_time else None
+        queue.read(None if self.slots is None else self.slots.shape, self.capacity, self.clock.ends, total)
+        self._dismiss()
+        if not queue:
+            return self.slots
+        shape = queue.waiting[0].shape if self.slots is None else self.slots.shape
+        inside = [] if self.slots is None else self.slots.open_places
+        free = self.capacity(shape) - len(inside)
+        if inside and free < max(1, self.capacity(shape) // 4):
+            return self.slots
+        left = len(inside) + len(queue) + self.session.elsewhere()
+        if not (fitting := queue.take(shape, free)):
+            return self.slots
+        self.sampler = None  # its memory is for the next one
+        for slot in fitting:
+            slot.budget = self._budget(slot, len(inside) + len(fitting), left)
+        try:
+            newcomers = self.enter(fitting, None if self.slots is None else self.slots.batch.chains)
+            self.slots = newcomers if self.slots is None else self.slots.keep(inside).join(newcomers)
+        except torch.cuda.OutOfMemoryError:
+            queue.put_back(fitting)
+            raise
+        return self.slots
+
+    def _dismiss(self) -> None:
+        """Those that have their result. On a GPU, where a new batch costs, they keep their slots until half of the
+        batch is done or others come."""
+        if self.slots is None:
+            return
+        everyone, staying = len(self.slots.members), self.slots.open_places
+        lasting = self.records and not self.session.trace
+        if len(staying) <= (everyone // 2 if lasting else everyone - 1):
+            self.sampler = None
+            self.slots = self.slots.keep(staying) if staying else None
+
+    def enter(self, members: list[Slot], chains: int | None = None) -> Slots:
+        """New chains. On a CPU that is short of time, as many as take a step in the first turn; at least one."""
+        if chains is None:
+            chains = self.options.chains
+            if chains > 1 and self._is_short_of_time:
+                slowest = max(self.pace.expected(slot.instance, slot.work) for slot in members)
+                fitting = min(slot.budget.sampling_left for slot in members) / max(slowest, 1e-9)
+                chains = max(1, min(chains, int(fitting)))
+        goals = [goal_of(slot.instance, self.options) for slot in members]
+        return Slots.enter(members, self.model, chains, self.options.seed, self.device, goals)
+
+    @property
+    def _is_short_of_time(self) -> bool:
+        """Whether a slow step could use up the time of an instance."""
+        return self.device.type == "cpu" and self.options.steps is None and not self.options.unlimited
+
+    def _budget(self, slot: Slot, together: int, left: int) -> Budget:
+        """The seconds of an instance that enters a batch of so many. A total time is divided evenly among the instances
+        that are left; on a GPU those of a batch have theirs at the same time."""
+        options, remaining = self.options, max(self.clock.end - time.monotonic(), 0.0)
+        limit = math.inf if options.time_limit is None else options.time_limit
+        if options.divides_total_time:
+            limit = remaining / left * (1 if self.clock.shares_the_core else together)
+        share = options.finish_share if self.is_finished(slot.instance) else 0.0
+        budget = replace(slot.budget, limit=min(limit, remaining) + slot.budget.spent, finish_share=share)
+        seconds = self.pace.expected(slot.instance, slot.work) if share and self._is_short_of_time else 0.0
+        if seconds > (1 - share) * budget.limit:
+            name = slot.instance.name or "an instance"
+            self.session.on_note(
+                f"{name}: one step takes about {seconds:.1f} s here, too long for its time limit; not sampled"
+            )
+            budget.finish_share = 1.0
+        return budget
+
+    def sampler_of(self, slots: Slots) -> Sampler:
+        if self.sampler is None or self.sampler.slots is not slots:
+            with torch.no_grad():
+                denoise = fastest(self.model.denoiser, slots.batch)
+            chain, watch = self.model.chain, self.session.watch
+            self.sampler = Sampler(slots, denoise, chain, self.options, self.records, watch)
+        return self.sampler
+
+    def shrink(self, queue: Queue) -> None:
+        """Out of device memory: everybody starts again, in batches of half the size."""
+        queue.put_back([] if self.slots is None else self.slots.open)
+        self.slots = self.sampler = None
+        tried = min(self.capacity(queue.waiting[0].shape), len(queue))
+        if tried == 1:
+            raise InputError("one instance does not fit the device's memory; expected fewer --chains or --device cpu")
+        self.most = tried // 2
+        torch.cuda.empty_cache()
