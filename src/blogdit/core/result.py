@@ -13,6 +13,7 @@ from blogdit.core.instance import Instance, Verdict
 
 Status = Literal["solved", "optimal", "feasible", "unknown", "infeasible"]
 Proof = Literal["optimal", "infeasible"]
+SAMPLER = "sampler"  # who found an answer, if it was the network
 VALID: tuple[Status, ...] = ("solved", "optimal", "feasible")
 
 
@@ -46,7 +47,7 @@ class Result:
     found_by: str | None = None  # "sampler", or the name of the finisher that found `values`
     proof: Proof | None = None  # what an exact finisher has shown
     proved_by: str | None = None  # its name
-    sampler: Sampled | None = None  # None if the sampler took no step
+    sampler: Sampled | None = None  # None if the sampler took no step; what it found itself needs no word
     verdict: Verdict = field(init=False)
 
     def __post_init__(self) -> None:
@@ -54,6 +55,10 @@ class Result:
         values.setflags(write=False)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "verdict", self.instance.verify(values))
+        if self.sampler is None and self.found_by == SAMPLER and self.steps:
+            satisfied = self.verdict.satisfied
+            alone = Sampled(self.verdict.objective if satisfied else None, self.verdict.violated)
+            object.__setattr__(self, "sampler", alone)
         # A claim that the exact check contradicts, or that says nothing about this answer, is dropped.
         if self.proof is not None and self.status != self.proof:
             object.__setattr__(self, "proof", None)

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 
 from blogdit.core.constraints import IntArray
 from blogdit.core.instance import Instance
-from blogdit.core.result import Result, Sampled
+from blogdit.core.result import SAMPLER, Result, Sampled
 from blogdit.finishers.tasks import cost
 from blogdit.solver.slots import Slots
-
-SAMPLER = "sampler"
 
 
 @dataclass(frozen=True)
@@ -31,20 +29,16 @@ class Answers:
         """The best answer of all."""
         slot, sampled = slots.members[place], self.of_sampler(slots, place)
         if slot.found is not None and is_better(slot.instance, slot.found, sampled.values):
-            return self._result(slots, place, slot.found, slot.found_by, sampled)
-        return self._result(slots, place, sampled.values, SAMPLER, sampled)
+            return self._result(slots, place, slot.found, slot.found_by, sampled.sampler)
+        return sampled
 
     def _result(
-        self, slots: Slots, place: int, values: IntArray, found_by: str, sampled: Result | None = None
+        self, slots: Slots, place: int, values: IntArray, found_by: str, sampler: Sampled | None = None
     ) -> Result:
-        slot, steps = slots.members[place], int(slots.steps[place])
-        alone = None
-        if sampled is not None and slot.steps:
-            valid = sampled.verdict.satisfied
-            alone = Sampled(sampled.objective if valid else None, sampled.verdict.violated)
+        slot = slots.members[place]
         return Result(
-            slot.instance, values, steps, slot.budget.spent, self.seed, self.model,
-            found_by=found_by, proof=slot.proof, proved_by=slot.proved_by, sampler=alone,
+            slot.instance, values, slots.steps_of(place), slot.budget.spent, self.seed, self.model,
+            found_by=found_by, proof=slot.proof, proved_by=slot.proved_by, sampler=sampler,
         )  # fmt: skip
 
 

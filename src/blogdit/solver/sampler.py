@@ -78,6 +78,7 @@ class Sampler:
         return self._step()
 
     def _note_progress(self) -> None:
+        self.slots.seen.clear()  # it will not be true any more
         if self.progress is not None:
             self.progress.copy_(torch.tensor([slot.budget.progress for slot in self.slots.members]))
 

@@ -12,8 +12,10 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -125,6 +127,7 @@ class Slots:
     best_valid: Tensor  # (B, N)
     goal: Tensor  # (B,) an objective that is good enough, minimisation form; -inf if none is
     steps: Tensor  # (B,) taken until the goal was reached, or so far
+    seen: dict[str, npt.NDArray[Any]] = field(default_factory=dict)  # what the host has fetched since the last step
 
     OF_CHAINS = ("since_reheat", "since_gain", "chain_best")
     OF_INSTANCES = ("best_energy", "best_values", "best_objective", "best_valid", "goal", "steps")
@@ -206,7 +209,16 @@ class Slots:
     def best(self, place: int) -> tuple[IntArray, IntArray]:
         """What the sampler has: of the lowest energy, and valid with the best objective."""
         size = self.members[place].instance.size
-        return self.best_values[place, :size].cpu().numpy(), self.best_valid[place, :size].cpu().numpy()
+        return self._fetched("best_values")[place, :size], self._fetched("best_valid")[place, :size]
+
+    def steps_of(self, place: int) -> int:
+        return int(self._fetched("steps")[place])
+
+    def _fetched(self, name: str) -> npt.NDArray[Any]:
+        """A tensor on the host, for all instances at once: to wait for each of them would take longer."""
+        if name not in self.seen:
+            self.seen[name] = getattr(self, name).cpu().numpy()
+        return self.seen[name]
 
     def chain_values(self, places: Sequence[int]) -> list[IntArray]:
         """Where the chains of instances are, (chains, n) each."""

@@ -14,10 +14,10 @@ def record(
 ) -> torch.cuda.CUDAGraph | None:
     """What `work` launches, not yet run. It must have run before, and find and leave its results in the same tensors.
     None, with a warning, if some operation waits for the host."""
-    gc.collect()  # an old graph that is freed while this one is recorded would spoil it
     graph = torch.cuda.CUDAGraph()
     for generator in generators:
         graph.register_generator_state(generator)
+    gc.disable()  # an old graph that is freed while this one is recorded would spoil it
     try:
         # The outer context restores the stream if the capture fails.
         with torch.cuda.stream(torch.cuda.current_stream()), torch.cuda.graph(graph):
@@ -27,4 +27,6 @@ def record(
     except RuntimeError as error:
         warnings.warn(f"{what} are launched one by one, which is slower: {error}", stacklevel=2)
         return None
+    finally:
+        gc.enable()
     return graph
