@@ -132,7 +132,7 @@ def test_seeds():
         ({"order": 1}, "order must be a whole number of at least 2, got 1"),
         ({"order": "9-5"}, "order must be a whole number of at least 9, got 5"),
         ({"order": "five"}, "order must be"),
-        ({"holes": 1.5}, "holes must be a number from 0 to 1, got 1.5"),
+        ({"holes": 1.5}, "holes must be a number from 0 to 1 or a range like 0.3-0.42, got 1.5"),
         ({"holes": float("nan")}, "holes must be a number from 0 to 1"),
         ({"holes": True}, "holes must be a number from 0 to 1"),
     ],

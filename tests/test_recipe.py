@@ -96,7 +96,7 @@ def test_names_mean_one_thing():
         ({"selector": "best"}, "selector must be one of"),
         ({"selector": "margin"}, "selector 'margin' draws blocks by the state.*expected all, random, related"),
         ({"selector": "critical"}, "selector 'critical' draws blocks by the state"),
-        ({"values": "codes"}, "values must be axis or table, got 'codes'"),
+        ({"values": "codes"}, "values must be axis, literals or table, got 'codes'"),
         ({"code_sets": 4}, "unknown setting 'code_sets'"),
         ({"precision": "float16"}, "precision must be one of auto, float32, bfloat16"),
         ({"compile": "maybe"}, "compile must be one of"),
@@ -134,5 +134,5 @@ def test_settings_that_are_gone_are_one_clear_line():
     with pytest.raises(InputError, match=r"^has the setting 'code_sets', which this version of blogdit does not know$"):
         Recipe.from_dict(older)
     older = {**saved, "denoiser": {**saved["denoiser"], "values": "codes"}}
-    with pytest.raises(InputError, match=r"^values must be axis or table, got 'codes'$"):
+    with pytest.raises(InputError, match=r"^values must be axis, literals or table, got 'codes'$"):
         Recipe.from_dict(older)

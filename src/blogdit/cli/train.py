@@ -21,7 +21,9 @@ def train(
     set_: Settings = [],  # noqa: B006 (typer copies it)
     data: Annotated[list[Path], typer.Option(help="Train on the instances of this file; may be repeated.")] = [],  # noqa: B006
     valid: Annotated[list[Path], typer.Option(help="Choose the best weights on this file; may be repeated.")] = [],  # noqa: B006
-    from_: Annotated[str | None, typer.Option("--from", metavar="MODEL", help="Begin with the weights of a model.")] = None,
+    from_: Annotated[
+        str | None, typer.Option("--from", metavar="MODEL", help="Begin with the weights of a model.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     pause_after: Annotated[float | None, typer.Option(min=0, help="Stop after so many minutes, to be resumed.")] = None,
     seed: Seed = 0,

@@ -76,3 +76,17 @@ def whole_range(value: Any, name: str, low: int, high: int | None = None) -> tup
         raise ValueError(f"{name} must be a number or a range like 50-100, got {value!r}")
     first = whole_number(pair[0], name, low, high)
     return first, whole_number(pair[1], name, first, high)
+
+
+def share_range(value: Any, name: str) -> tuple[float, float]:
+    """A number from 0 to 1, or a range of them as a pair or as text "0.3-0.42"."""
+    pair = value.split("-") if isinstance(value, str) else value if isinstance(value, tuple | list) else (value, value)
+    try:
+        if any(isinstance(end, bool) for end in pair):
+            raise ValueError
+        first, last = (float(end) for end in pair)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a number from 0 to 1 or a range like 0.3-0.42, got {value!r}") from None
+    if not 0 <= first <= last <= 1:
+        raise ValueError(f"{name} must be a number from 0 to 1 or a range like 0.3-0.42, got {value!r}")
+    return first, last

@@ -18,7 +18,9 @@ MOVED = 0.25  # share of the block that moves at a time: neighbours that move to
 
 
 @torch.no_grad()
-def improved(values: Tensor, block: Tensor, batch: Batch, sweeps: int, heat: float, noise: Noise) -> tuple[Tensor, Tensor]:
+def improved(
+    values: Tensor, block: Tensor, batch: Batch, sweeps: int, heat: float, noise: Noise
+) -> tuple[Tensor, Tensor]:
     """Values (R, M) whose block was searched in so many moves, from the temperature `heat` (in units of the energy)
     down, and for which chains (R, G) they have a lower energy than before."""
     start = discrete_energy(values, batch)[0]

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from blogdit.core.constraints import AllDifferent, NotEqual
 from blogdit.method.structure import Structure
 
+SEEN = (AllDifferent, NotEqual)  # constraints that are factors below
 VARIABLE, EXACTLY_ONE, AT_MOST_ONE = range(3)
 FACTOR_KINDS = 3
 PADDING = 16  # numbers of literals and factors are multiples of this, so that shapes are few

@@ -21,13 +21,14 @@ from blogdit.network.runtime import runs_kernels
 class Bags:
     """The lists (B, A, S) of all rows one after the other, for a CPU: list n has the members starts[n] and following.
 
-    `turns` (S, rows * A) are the first, the second, ... member of every list. A list that is over repeats its first
-    member, and an empty one names any: `empty` (rows * A) says so.
+    `turns` are the first members of all lists, the second ones, and so on, the longest list first; a list that is over
+    has none. An empty one has some first member, and `empty` (rows * A) says so. `back` is where a list went.
     """
 
     members: Tensor
     starts: Tensor
-    turns: Tensor
+    turns: tuple[Tensor, ...]
+    back: Tensor
     empty: Tensor
 
     @classmethod
@@ -38,8 +39,10 @@ class Bags:
         offsets = count * torch.arange(rows, device=lists.device)[:, None, None]
         flat = (lists.clamp(max=count - 1) + offsets).flatten(0, 1)
         lengths = real.sum(1)
-        turns = torch.where(real, flat, flat[:, :1]).T.contiguous()
-        return cls(flat[real], lengths.cumsum(0) - lengths, turns, lengths == 0)
+        order = lengths.argsort(descending=True, stable=True)
+        lasting = [len(lengths), *(int((lengths > turn).sum()) for turn in range(1, int(lengths.max())))]
+        turns = tuple(flat[order[:count], turn] for turn, count in enumerate(lasting))
+        return cls(flat[real], lengths.cumsum(0) - lengths, turns, order.argsort(), lengths == 0)
 
     def total(self, x: Tensor) -> Tensor:
         """The sum over each list, of x (rows, count, dim): (rows, A, dim)."""
@@ -51,8 +54,11 @@ class Bags:
         """The highest of each list, likewise; 0 of an empty one."""
         flat = x.flatten(0, 1)
         found = flat.index_select(0, self.turns[0])
+        over = []  # lists that have no further member, the shortest first
         for turn in self.turns[1:]:
-            found = torch.maximum(found, flat.index_select(0, turn))
+            over.append(found[len(turn) :])
+            found = torch.maximum(found[: len(turn)], flat.index_select(0, turn))
+        found = torch.cat([found, *over[::-1]]).index_select(0, self.back)
         return found.masked_fill(self.empty[:, None], 0.0).view(len(x), -1, x.shape[-1])
 
 

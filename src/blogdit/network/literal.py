@@ -65,11 +65,15 @@ class LiteralLayer(nn.Module):
     def forward(self, h: Tensor, context: LiteralContext) -> Tensor:
         """The residual stream of the literals, (rows, L, dim)."""
         u = self.norm(h).to(h.dtype)
-        pooled = self.pool_in(torch.cat(pool(u, context.graph), -1))  # (rows, C, dim)
-        chains = len(pooled) // len(context.kind)
-        factors = functional.relu(pooled + self.kind(context.kind).to(pooled.dtype).repeat(chains, 1, 1))
-        heard = spread(factors, context.graph)  # (rows, L, dim)
-        change: Tensor = self.ffn_out(functional.relu(self.ffn_in(torch.cat([u, heard], -1))))
+        highest, mean = pool(u, context.graph)  # each (rows, C, dim)
+        of_highest, of_mean = self.pool_in.weight.chunk(2, 1)
+        pooled = functional.linear(highest, of_highest) + functional.linear(mean, of_mean)
+        kinds = self.kind(context.kind).to(pooled.dtype)  # (B, C, dim)
+        by_chain = pooled.view(-1, *kinds.shape) + kinds
+        heard = spread(functional.relu(by_chain).view_as(pooled), context.graph)  # (rows, L, dim)
+        of_own, of_heard = self.ffn_in.weight.chunk(2, 1)
+        inner = functional.linear(u, of_own, self.ffn_in.bias) + functional.linear(heard, of_heard)
+        change: Tensor = self.ffn_out(functional.relu(inner))
         return h + change
 
 
@@ -91,7 +95,7 @@ class LiteralBody(nn.Module):
         rows, choices = context.graph.rows, context.open.shape[1]
         chains, values = rows // len(context.open), logits.shape[-1]
         is_open, variable, place, target, sizes = (
-            part.repeat(chains, 1)
+            part.expand(chains, -1, -1).reshape(rows, -1)
             for part in (context.open, context.variable, context.place, context.target, context.sizes)
         )
         # Not minus infinity: a variable without any open literal has a softmax that nobody looks at.

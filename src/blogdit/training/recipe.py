@@ -87,8 +87,17 @@ class TrainConfig:
         for name in ("tau_start", "learning_rate", "clip", "tau_share", "teacher_every"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
-        for name in ("tau_floor", "weight_decay", "final_rate", "warmup", "own_answers", "relaxed", "teacher_start", "improve",
-                     "improve_heat"):
+        for name in (
+            "tau_floor",
+            "weight_decay",
+            "final_rate",
+            "warmup",
+            "own_answers",
+            "relaxed",
+            "teacher_start",
+            "improve",
+            "improve_heat",
+        ):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
         if not 0 <= self.show_answer <= 1:

@@ -90,7 +90,11 @@ class Teacher:
     def due(self, rounds: int, spent: float) -> bool:
         """Whether it is time for the next round, after so many."""
         config = self.recipe.training
-        return config.own_answers > 0 and not config.improve and spent >= config.teacher_start + rounds * config.teacher_every
+        return (
+            config.own_answers > 0
+            and not config.improve
+            and spent >= config.teacher_start + rounds * config.teacher_every
+        )
 
     def wanted(self, instances: Sequence[Instance], answers: Answers) -> IntArray:
         """Those whose answers could still teach something, as places in `instances`."""

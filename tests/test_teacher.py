@@ -1,0 +1,122 @@
+"""Own answers: what is kept of them, when they are asked for, and that a run with them resumes exactly."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from blogdit.core.result import Result
+from blogdit.problems import generate, mis
+from blogdit.training.recipe import recipe
+from blogdit.training.shelf import by_structure
+from blogdit.training.teacher import Answers, Teacher, cost_of, load_answers, save_answers
+from runs import assert_same_run, trainer
+
+SQUARE = mis.build((4, [[0, 1], [1, 2], [2, 3], [3, 0]]))
+CPU = torch.device("cpu")
+TAUGHT = {"own_answers": 0.9, "relaxed": 0.1, "teacher_start": 0.0, "teacher_every": 0.25, "teacher_steps": 6}
+
+
+def test_the_best_answers_are_kept_each_once():
+    answers = Answers([SQUARE], kept=2, device=CPU)
+    assert not answers.answered.any()
+
+    def offer(*values):
+        return answers.add([0], [Result(SQUARE, torch.tensor(values).numpy())])
+
+    assert offer(1, 1, 0, 0) == 0, "neighbours: no answer"
+    assert offer(1, 0, 0, 0) == 1
+    assert offer(1, 0, 0, 0) == 0, "known"
+    assert offer(1, 0, 1, 0) == 1
+    assert answers.costs.tolist() == [[-2, -1]]
+    assert offer(0, 1, 0, 1) == 1, "as good as the best: the worst goes"
+    assert answers.costs.tolist() == [[-2, -2]]
+    assert sorted(answers.values[0].tolist()) == [[0, 1, 0, 1], [1, 0, 1, 0]]
+    assert offer(0, 1, 0, 0) == 0, "worse than all"
+    targets = answers.take(torch.tensor([0, 0]))
+    assert targets.values.shape == (2, 2, 4)
+    assert targets.known.all()
+
+
+def test_costs_order_answers():
+    assert cost_of(Result(SQUARE, torch.tensor([1, 0, 1, 0]).numpy())) == -2
+    assert cost_of(Result(SQUARE, torch.tensor([1, 1, 0, 0]).numpy())) == math.inf
+    puzzle = generate("sudoku", 1, seed=1, box=2)[0]
+    assert cost_of(Result(puzzle, puzzle.given_values)) == math.inf
+
+
+def test_rounds_follow_the_budget_and_the_paper_has_none():
+    teacher = Teacher(recipe("sudoku", {"box": 2, **TAUGHT, "teacher_start": 0.2}), 0, CPU)
+    assert [teacher.due(rounds, spent) for rounds, spent in ((0, 0.1), (0, 0.2), (1, 0.4), (1, 0.45))] == [
+        False, True, False, True,
+    ]  # fmt: skip
+    assert not Teacher(recipe("sudoku", {"box": 2, "own_answers": 0.0}), 0, CPU).due(0, 1.0)
+
+
+def test_who_is_asked():
+    """Where one answer is enough, those that have none; where answers can get better, everybody."""
+    puzzles = generate("sudoku", 4, seed=2, box=2)
+    teacher = Teacher(recipe("sudoku", {"box": 2, **TAUGHT}), 0, CPU)
+    answers = Answers(puzzles, 1, CPU)
+    answers.costs[1] = 0
+    assert teacher.wanted(puzzles, answers).tolist() == [0, 2, 3]
+    graphs = [SQUARE] * 3
+    assert teacher.wanted(graphs, Answers(graphs, 1, CPU)).tolist() == [0, 1, 2]
+
+
+def test_a_round_keeps_only_what_the_exact_check_accepts():
+    run = trainer(updates=4, **TAUGHT)
+    record = run._ask()
+    assert record["teacher_asked"] == len(run.data.training)
+    (shelf,) = run.shelves
+    known = shelf.answers.answered.nonzero().flatten().tolist()
+    assert len(known) == record["teacher_answered"] > 0
+    for place in known:
+        assert shelf.instances[place].verify(shelf.answers.values[place, 0].numpy()).satisfied
+
+
+def test_a_taught_run_resumes_exactly(tmp_path):
+    whole, first = trainer(updates=8, **TAUGHT), trainer(updates=8, **TAUGHT)
+    for _ in whole.run(tmp_path / "whole"):
+        pass
+    for record in first.run(tmp_path / "parts", save_every=0.0):
+        if record["update"] == 5:
+            break
+    second = trainer(updates=8, **TAUGHT)
+    second.load(tmp_path / "parts")
+    for _ in second.run(tmp_path / "parts"):
+        pass
+    assert_same_run(whole, second)
+    assert whole.progress.rounds == second.progress.rounds > 1
+    assert torch.equal(whole.shelves[0].answers.values, second.shelves[0].answers.values)
+
+
+def test_answers_go_to_disk_and_back(tmp_path):
+    answers, other = Answers([SQUARE], 2, CPU), Answers([SQUARE], 2, CPU)
+    answers.add([0], [Result(SQUARE, torch.tensor([1, 0, 1, 0]).numpy())])
+    save_answers(tmp_path, [answers])
+    load_answers(tmp_path, [other])
+    assert torch.equal(answers.values, other.values)
+    assert torch.equal(answers.costs, other.costs)
+
+
+def test_sizes_have_shelves_of_their_own_and_graphs_share_one():
+    puzzles = [*generate("sudoku", 2, seed=1, box=2), *generate("sudoku", 2, seed=1, box=3)]
+    assert [[one.size for one in group] for group in by_structure(puzzles)] == [[16, 16], [81, 81]]
+    assert len(by_structure(generate("coloring", 3, seed=1))) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"teacher_finish": "exact"}, "teacher_finish must be one of none, annealing"),
+        ({"show_answer": 1.5}, "show_answer must be in"),
+        ({"answers_kept": 0}, "answers_kept must be at least 1"),
+        ({"teacher_every": 0.0}, "teacher_every must be positive"),
+    ],
+)
+def test_bad_settings_of_the_teacher(settings, message):
+    with pytest.raises(ValueError, match=message):
+        recipe("sudoku", settings)
