@@ -9,7 +9,7 @@ import pytest
 from ortools.sat.python import cp_model
 
 from blogdit.method.batch import same_structure
-from blogdit.problems import generate, sudoku
+from blogdit.problems import generate, sudoku, sudoku_boards
 from blogdit.problems.grids import clashing
 from blogdit.problems.sudoku_boards import MOST_BRANCHES, _mixed_grids, layout, may_have_solution, random_grids
 
@@ -195,10 +195,24 @@ def test_minimal_puzzles_need_each_of_their_givens():
 
 def test_the_givens_of_minimal_puzzles_can_be_chosen():
     usual = [len(one.givens) for one in generate("sudoku", 40, seed=5, minimal=True)]
-    assert 22 <= min(usual) <= 23
+    assert 21 <= min(usual) <= 23
     assert 24 <= np.mean(usual) <= 25
     chosen = generate("sudoku", 5, seed=5, minimal=True, min_givens=23, max_givens=24)
     assert {len(one.givens) for one in chosen} == {23, 24}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"minimal": True, "max_givens": 16}, "found no minimal puzzle with 0 to 16 givens; expected other bounds"),
+        ({"minimal": True, "min_givens": 60}, "found no minimal puzzle with 60 to 81 givens; expected other bounds"),
+        ({"min_givens": 22, "max_givens": 22}, "found no puzzle with 22 givens and one solution; ask for more"),
+    ],
+)
+def test_digging_ends_where_nothing_is_found(monkeypatch, settings, message):
+    monkeypatch.setattr(sudoku_boards, "MOST_FRUITLESS", 1)
+    with pytest.raises(ValueError, match=message):
+        generate("sudoku", 1, **settings)
 
 
 def test_puzzles_of_several_sizes():

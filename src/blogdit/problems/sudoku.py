@@ -105,8 +105,8 @@ def generate(
 
 def _givens(box: int, low: Any, high: Any, unique: bool, minimal: bool) -> tuple[int, int]:
     """From how many to how many givens, for one box size."""
-    usual = (FEWEST_GIVENS[box], box**4) if minimal else USUAL_GIVENS[box]
-    fewest = FEWEST_GIVENS[box] if unique else 0
+    usual = (0, box**4) if minimal else USUAL_GIVENS[box]
+    fewest = FEWEST_GIVENS[box] if unique and not minimal else 0
     first = _number_of_givens(low, usual[0], f"min_givens of a {box**2}x{box**2} puzzle", fewest, box)
     return first, _number_of_givens(high, usual[1], "max_givens", first, box)
 

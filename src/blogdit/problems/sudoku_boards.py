@@ -247,6 +247,7 @@ def random_puzzles(
         todo = np.concatenate([chunk[~reached], todo[LOCKSTEP:]])
         fruitless = 0 if reached.any() else fruitless + 1
         if fruitless == MOST_FRUITLESS:
-            wanted = "that needs all of them" if kind == "minimal" else "and one solution"
-            raise ValueError(f"found no puzzle with {most[chunk].min()} givens {wanted}; ask for more givens")
+            if kind == "minimal":
+                raise ValueError(f"found no minimal puzzle with {fewest[0]} to {most[0]} givens; expected other bounds")
+            raise ValueError(f"found no puzzle with {most[chunk].min()} givens and one solution; ask for more givens")
     return grids, givens
