@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from ortools.sat.python import cp_model
 
-from blogdit.problems import generate, sudoku
+from blogdit.method.batch import same_structure
+from blogdit.problems import generate, sudoku, sudoku_boards
 from blogdit.problems.grids import clashing
-from blogdit.problems.sudoku_boards import layout, may_have_solution, random_grids
+from blogdit.problems.sudoku_boards import MOST_BRANCHES, _mixed_grids, layout, may_have_solution, random_grids
 
 FOUR = "1...............", "1234341221434321"
 NINE = (
@@ -148,7 +152,78 @@ def test_generated_puzzles_have_one_solution(box, low, high, count):
         assert count_solutions(sudoku.text(instance)) == 1
 
 
-@pytest.mark.parametrize(("box", "low", "high"), [(2, 5, 8), (3, 31, 42), (4, 102, 160), (5, 313, 390)])
+def solutions_by_cp_sat(instance, most: int = 2) -> int:
+    """Another solver that shares nothing with the generator, for boards that are too large for plain backtracking."""
+    model = cp_model.CpModel()
+    cells = [model.new_int_var(0, int(size) - 1, "") for size in instance.domain_sizes]
+    (houses,) = instance.constraints
+    for house in range(len(houses)):
+        model.add_all_different([cells[cell] for cell in houses.scope(house)])
+    for cell, value in instance.givens.items():
+        model.add(cells[cell] == value)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    for found in range(most):
+        status = solver.solve(model)
+        assert status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
+        if status == cp_model.INFEASIBLE:
+            return found
+        values = [solver.value(cell) for cell in cells]
+        assert instance.verify(values).satisfied
+        same = [model.new_bool_var("") for _ in cells]
+        for cell, value, flag in zip(cells, values, same, strict=True):
+            model.add(cell != value).only_enforce_if(~flag)
+        model.add(sum(same) < len(cells))
+    return most
+
+
+@pytest.mark.parametrize(("box", "low", "high"), [(4, 0.40, 0.45), (5, 330, 340)])
+def test_large_puzzles_have_one_solution(box, low, high):
+    for instance in generate("sudoku", 2, seed=3, box=box, min_givens=low, max_givens=high):
+        least, most = (round(end * box**4) if end < 1 else end for end in (low, high))
+        assert least <= len(instance.givens) <= most
+        assert solutions_by_cp_sat(instance) == 1
+
+
+def test_minimal_puzzles_need_each_of_their_givens():
+    for instance in [*generate("sudoku", 3, seed=4, box=2, minimal=True), *generate("sudoku", 2, seed=4, minimal=True)]:
+        assert solutions_by_cp_sat(instance) == 1
+        for cell in instance.givens:
+            fewer = {other: value for other, value in instance.givens.items() if other != cell}
+            assert solutions_by_cp_sat(replace(instance, givens=fewer)) == 2
+
+
+def test_the_givens_of_minimal_puzzles_can_be_chosen():
+    usual = [len(one.givens) for one in generate("sudoku", 40, seed=5, minimal=True)]
+    assert 21 <= min(usual) <= 23
+    assert 24 <= np.mean(usual) <= 25
+    chosen = generate("sudoku", 5, seed=5, minimal=True, min_givens=23, max_givens=24)
+    assert {len(one.givens) for one in chosen} == {23, 24}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"minimal": True, "max_givens": 16}, "found no minimal puzzle with 0 to 16 givens; expected other bounds"),
+        ({"minimal": True, "min_givens": 60}, "found no minimal puzzle with 60 to 81 givens; expected other bounds"),
+        ({"min_givens": 22, "max_givens": 22}, "found no puzzle with 22 givens and one solution; ask for more"),
+    ],
+)
+def test_digging_ends_where_nothing_is_found(monkeypatch, settings, message):
+    monkeypatch.setattr(sudoku_boards, "MOST_FRUITLESS", 1)
+    with pytest.raises(ValueError, match=message):
+        generate("sudoku", 1, **settings)
+
+
+def test_puzzles_of_several_sizes():
+    puzzles = generate("sudoku", 40, seed=6, box="2-4", min_givens=0.5, max_givens=0.5)
+    assert {one.size: len(one.givens) for one in puzzles} == {16: 8, 81: 40, 256: 128}
+    assert [one.name for one in puzzles] == [f"sudoku-{i}" for i in range(40)]
+    for size in (16, 81, 256):
+        assert same_structure([one for one in puzzles if one.size == size])
+
+
+@pytest.mark.parametrize(("box", "low", "high"), [(2, 5, 8), (3, 31, 42), (4, 102, 160), (5, 300, 360)])
 def test_usual_numbers_of_givens_follow_the_box_size(box, low, high):
     assert all(low <= len(instance.givens) <= high for instance in generate("sudoku", 4, seed=0, box=box))
     (full,) = generate("sudoku", 1, box=box, min_givens=high)
@@ -177,6 +252,13 @@ def test_seeds():
         ({"box": 4, "min_givens": 31}, "min_givens of a 16x16 puzzle must be a whole number from 100 to 256"),
         ({"min_givens": 10}, "min_givens of a 9x9 puzzle must be a whole number from 22 to 81"),
         ({"min_givens": 40, "max_givens": 39}, "max_givens must be a whole number from 40 to 81"),
+        ({"box": 6}, "box must be a whole number from 2 to 5, got 6"),
+        ({"box": "3-9"}, "box must be a whole number from 3 to 5, got 9"),
+        ({"box": "2-3", "min_givens": 25}, "min_givens of a 4x4 puzzle must be a whole number from 4 to 16, got 25"),
+        ({"min_givens": 0.1}, "min_givens of a 9x9 puzzle must be a whole number from 22 to 81, got 8"),
+        ({"min_givens": 30.5}, "min_givens of a 9x9 puzzle must be a whole number from 22 to 81, got 30.5"),
+        ({"box": 4, "minimal": True}, "minimal puzzles cannot be made with a box of 4; boxes go up to 3"),
+        ({"minimal": True, "unique": False}, "minimal puzzles cannot be made with unique=false"),
         ({"clues": 30}, "sudoku has no setting 'clues'"),
     ],
 )
@@ -185,7 +267,7 @@ def test_bad_settings(settings, message):
         generate("sudoku", 1, **settings)
 
 
-@pytest.mark.parametrize("box", [2, 3, 4])
+@pytest.mark.parametrize("box", [2, 3, 4, 5])
 def test_random_grids_are_valid_and_different(box):
     rules = layout(box)
     grids = random_grids(20, rules, np.random.default_rng(0))
@@ -194,12 +276,28 @@ def test_random_grids_are_valid_and_different(box):
     assert len(np.unique(grids, axis=0)) > 15
 
 
+def test_mixed_grids_are_equally_likely():
+    """There are 288 grids of 4x4. Pearson's statistic has the mean 287: five standard deviations are allowed."""
+    grids, counts = np.unique(_mixed_grids(288 * 20, layout(2), np.random.default_rng(0)), axis=0, return_counts=True)
+    assert len(grids) == 288
+    assert abs(((counts - 20) ** 2 / 20).sum() - 287) < 5 * np.sqrt(2 * 287)
+
+
+def test_mixed_grids_have_as_many_pure_bands_as_all_grids():
+    """A band is pure if its three boxes have the same digits in their rows, in some order. Of the 56 ways to place the
+    digits of the first box's rows in the others, 2 are pure. (Guessed grids have twice as many.)"""
+    rows = np.sort(_mixed_grids(1500, layout(3), np.random.default_rng(0)).reshape(-1, 3, 3, 3), axis=3)
+    boxes = rows[:, :, :, 0] * 100 + rows[:, :, :, 1] * 10 + rows[:, :, :, 2]  # (bands, rows, boxes)
+    pure = (np.sort(boxes, axis=1) == np.sort(boxes[:, :, :1], axis=1)).all(axis=(1, 2))
+    assert abs(pure.mean() - 2 / 56) < 5 * np.sqrt(2 / 56 / 4500)
+
+
 def test_search_refutes_exactly_the_boards_without_solution():
     """Against backtracking on random 4x4 boards with random, often contradictory, givens."""
     rng, rules = np.random.default_rng(3), layout(2)
     digits = rng.integers(1, 5, size=(16, 200)) * (rng.random((16, 200)) < 0.3)
     boards = np.where(digits > 0, 1 << np.maximum(digits - 1, 0), 15).astype(np.uint32)
-    found = may_have_solution(boards, rules)
+    found = may_have_solution(boards, rules, MOST_BRANCHES[2])
     for column in range(200):
         text = "".join(".1234"[d] for d in digits[:, column])
         try:

@@ -21,9 +21,9 @@ from blogdit.problems.sudoku_boards import Kind, layout, random_puzzles
 
 SYMBOLS = "123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 BLANKS = ".0"
-# Fewer givens than this leave almost no puzzle with one solution (or none); the key is the box size.
-FEWEST_GIVENS = {2: 4, 3: 22, 4: 100, 5: 300}
-USUAL_GIVENS = {2: (5, 8), 3: (31, 42), 4: (102, 160), 5: (313, 390)}  # from, to
+# With fewer givens almost no puzzle has one solution, or none that the digging can prove; the key is the box size.
+FEWEST_GIVENS = {2: 4, 3: 22, 4: 100, 5: 280}
+USUAL_GIVENS = {2: (5, 8), 3: (31, 42), 4: (102, 160), 5: (300, 360)}  # from, to
 LARGEST_MINIMAL = 3  # box: for larger ones nothing here can show in time that a given is needed
 _DIGIT = {symbol: digit for digit, symbol in enumerate(SYMBOLS, 1)}
 _DIGIT |= {symbol.lower(): digit for symbol, digit in _DIGIT.items()} | dict.fromkeys(BLANKS, 0)
@@ -105,8 +105,8 @@ def generate(
 
 def _givens(box: int, low: Any, high: Any, unique: bool, minimal: bool) -> tuple[int, int]:
     """From how many to how many givens, for one box size."""
-    usual = (FEWEST_GIVENS[box], box**4) if minimal else USUAL_GIVENS[box]
-    fewest = FEWEST_GIVENS[box] if unique else 0
+    usual = (0, box**4) if minimal else USUAL_GIVENS[box]
+    fewest = FEWEST_GIVENS[box] if unique and not minimal else 0
     first = _number_of_givens(low, usual[0], f"min_givens of a {box**2}x{box**2} puzzle", fewest, box)
     return first, _number_of_givens(high, usual[1], "max_givens", first, box)
 
@@ -155,19 +155,12 @@ def preset(settings: Mapping[str, Any]) -> dict[str, Any]:
     teacher = {"own_answers": 0.95, "relaxed": 0.05}
     if settings["box"] == 2:
         small = {"dim": 32, "layers": 2, "loops": 2, "batch_size": 64, "horizon": 8, "pool": 4096}
-        return {
-            "values": "literals",
-            **chains,
-            **teacher,
-            **small,
-            "min_givens": 4,
-            "max_givens": 6,
-            "validate_every": 250,
-        }
-    large = {"dim": 64, "layers": 4, "loops": 6, "horizon": 32, "rho_min": 0.7, "pool": 16_384, "validation_steps": 50}
+        givens = {"min_givens": 4, "max_givens": 6}
+        return {"values": "literals", **chains, **teacher, **small, **givens, "validate_every": 250}
+    large = {"dim": 64, "layers": 4, "loops": 6, "horizon": 32, "rho_min": 0.7, "validation_steps": 50}
     rounds = {"teacher_start": 0.08, "teacher_every": 0.06}
-    givens = {"min_givens": 23, "max_givens": 36} if settings["box"] == 3 else {}
-    return {"values": "literals", **chains, **teacher, **large, **rounds, **givens}
+    nine = {"min_givens": 23, "max_givens": 36, "pool": 16_384} if settings["box"] == 3 else {}
+    return {"values": "literals", **chains, **teacher, **large, **rounds, **nine}
 
 
 FAMILY = Family(
