@@ -11,7 +11,7 @@ from bench_cases import BY_HAND, TINY, record
 from blogdit.bench.measures import Records
 from blogdit.bench.plots import DRAWERS, draw
 from blogdit.bench.suites import Case
-from blogdit.bench.trajectory import Plane, background
+from blogdit.bench.trajectory import background, plane_of
 from blogdit.core.errors import InputError
 from blogdit.problems import generate
 
@@ -74,7 +74,7 @@ def test_the_plane_of_a_flat_cloud_keeps_distances():
     """Points in a plane of five dimensions have the same distances in the picture."""
     rng = np.random.default_rng(0)
     cloud = rng.normal(size=(30, 2)) @ rng.normal(size=(2, 5)) + 3.0
-    placed = Plane.fit(cloud).place(cloud)
+    placed = plane_of(cloud)(cloud)
     assert placed.mean(0) == pytest.approx([0, 0])
     before = np.linalg.norm(cloud[:, None] - cloud[None], axis=-1)
     assert np.linalg.norm(placed[:, None] - placed[None], axis=-1) == pytest.approx(before)

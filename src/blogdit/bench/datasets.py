@@ -139,11 +139,6 @@ def _from_files(split: Split, data: str | Path | None, limit: int | None) -> lis
     return instances
 
 
-def data_folder(data: str | Path | None = None) -> Path | None:
-    chosen = data or os.environ.get(ENVIRONMENT)
-    return None if not chosen else Path(chosen)
-
-
 @cache
 def checksums() -> dict[str, str]:
     lines = (Path(__file__).parent / "checksums.txt").read_text().splitlines()
@@ -152,13 +147,13 @@ def checksums() -> dict[str, str]:
 
 def find(file: str, source: str, data: str | Path | None = None) -> Path:
     """The path of a published file, if it is there and unchanged; else an error that says how to get it."""
-    folder, digest = data_folder(data), checksums()[file]
+    folder, digest = data or os.environ.get(ENVIRONMENT), checksums()[file]
     origin = f"it is published as {source}; sha256 {digest}"
-    if folder is None:
+    if not folder:
         raise InputError(
             f"{file} is needed and no data folder is named; expected --data DIR or {ENVIRONMENT}; {origin}"
         )
-    path = folder / file
+    path = Path(folder) / file
     if not path.is_file():
         raise InputError(f"missing; {origin}", path)
     if hashlib.sha256(path.read_bytes()).hexdigest() != digest:

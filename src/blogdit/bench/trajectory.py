@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -34,21 +35,11 @@ CLOUD = 1000
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Plane:
-    """The first two principal components of a cloud of states."""
-
-    centre: Floats
-    axes: Floats  # (2, values of all unfixed cells)
-
-    @classmethod
-    def fit(cls, cloud: Floats) -> Plane:
-        centre = cloud.mean(0)
-        _, _, axes = np.linalg.svd(cloud - centre, full_matrices=False)
-        return cls(centre, axes[:2])
-
-    def place(self, states: Floats) -> Floats:
-        return (states - self.centre) @ self.axes.T
+def plane_of(cloud: Floats) -> Callable[[Floats], Floats]:
+    """A function from states to their places in the plane of the cloud's first two principal components."""
+    centre = cloud.mean(0)
+    _, _, axes = np.linalg.svd(cloud - centre, full_matrices=False)
+    return lambda states: (states - centre) @ axes[:2].T
 
 
 def background(instance: Instance, solution: IntArray, rng: np.random.Generator) -> IntArray:
@@ -89,14 +80,14 @@ def collect(run: Run, file: RecordFile) -> None:
     def flat(values: npt.NDArray[np.int64]) -> Floats:
         return np.eye(width)[values][..., free, :].reshape(*values.shape[:-1], -1)
 
-    plane = Plane.fit(flat(cloud))
+    place = plane_of(flat(cloud))
     facts = {"suite": suite.name, "case": case.name, "instance": instance.name, "seed": options.seed}
     facts |= {"device": device_name(options.device), "commit": commit(), "budget_steps": case.steps}
 
     def point(
         kind: str, label: str, state: Floats, values: IntArray, steps: int = 0, seconds: float | None = None
     ) -> Record:
-        x, y = plane.place(state)
+        x, y = place(state)
         right = float((values == solution)[free].mean())
         violated = instance.verify(values).violated
         shown = {"kind": kind, "system": label, "steps": steps, "x": round(float(x), 5), "y": round(float(y), 5)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from itertools import chain, islice, takewhile
@@ -95,8 +95,8 @@ def solve(
         steps_file = None if trace is None else stack.enter_context(RecordFile(trace, None if out is None else resume))
         display = stack.enter_context(Display(pool, tally, files, total_time, live))
         pool.session.trace, pool.session.on_step = live or trace is not None, display.tick
-        pool.on_error = None if strict else _reporter(tally, display)
-        pool.session.on_note = partial(_note_on_stderr, display)
+        pool.session.on_note = partial(_say, display)
+        pool.on_error = None if strict else partial(_report, tally, display)
 
         instances = read_all(files, problem, colors, pool.on_error)
         if results is not None:
@@ -125,20 +125,16 @@ def solve(
     raise typer.Exit(interrupts.exit_code or tally.exit_code(pool.cut_short))
 
 
-def _reporter(tally: Tally, display: Display) -> Callable[[InputError], None]:
-    """One line on stderr for what is broken, and on with the others."""
-
-    def report(error: InputError) -> None:
-        tally.broken += 1
-        with display.paused():
-            print(f"blogdit: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
-
-    return report
-
-
-def _note_on_stderr(display: Display, note: str) -> None:
+def _say(display: Display, text: str) -> None:
+    """One line on stderr."""
     with display.paused():
-        print(f"blogdit: {note}", file=sys.stderr, flush=True)
+        print(f"blogdit: {' '.join(text.split())}", file=sys.stderr, flush=True)
+
+
+def _report(tally: Tally, display: Display, error: InputError) -> None:
+    """What is broken, and on with the others."""
+    tally.broken += 1
+    _say(display, str(error))
 
 
 def _unanswered(instances: Iterable[Instance], results: RecordFile, tally: Tally) -> Iterator[Instance]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import torch
@@ -69,17 +69,14 @@ class _Run:
         with ThreadPoolExecutor(self.lanes) as pool:
             futures = [pool.submit(self._one, task) for task in self.tasks]
             try:
-                self._watch(futures)
+                while wait(futures, BETWEEN_LOOKS).not_done:
+                    if self.deadline.stopped():
+                        self._cancel()
             except BaseException:  # Ctrl-C, above all: the pool would wait for the searches to end by themselves
                 while wait(futures, BETWEEN_LOOKS).not_done:
                     self._cancel()
                 raise
         return [future.result() for future in futures]
-
-    def _watch(self, futures: Sequence[Future[Finish]]) -> None:
-        while wait(futures, BETWEEN_LOOKS).not_done:
-            if self.deadline.stopped():
-                self._cancel()
 
     def _cancel(self) -> None:
         """Ask all searches to end. One that has not quite begun does not hear it, so this is called until all have."""

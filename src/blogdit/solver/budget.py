@@ -17,7 +17,7 @@ LEAST_TURNS = 3  # of a short time limit, in which the first turn is shorter: 1/
 
 @dataclass
 class Budget:
-    """The seconds of one instance. They are its own: see `Solver.own_seconds`."""
+    """The seconds of one instance. They are its own: see `Clock.own_seconds`."""
 
     limit: float = math.inf
     finish_share: float = 0.0  # of every turn, for the finisher

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 import torch
 
 from blogdit.core.errors import InputError
-from blogdit.core.instance import Instance
 from blogdit.network.checkpoint import Model
 from blogdit.network.inference import fastest
 from blogdit.solver.budget import Budget
+from blogdit.solver.finishing import Finishing
 from blogdit.solver.options import SolveOptions
 from blogdit.solver.pace import Pace
 from blogdit.solver.queueing import Queue
 from blogdit.solver.sampler import Sampler
-from blogdit.solver.session import Clock, Session
+from blogdit.solver.session import Session
 from blogdit.solver.slots import Shape, Slot, Slots, goal_of
 
 # (variable, value) pairs of all chains on the device at a time, where no batch size is given: enough to keep it busy,
@@ -30,18 +29,9 @@ MOST_SLOTS = 1024  # instances: a larger batch makes the host's part of a look a
 class Occupants:
     """`slots` are the instances on the device, `sampler` takes their steps."""
 
-    def __init__(
-        self,
-        model: Model,
-        options: SolveOptions,
-        session: Session,
-        clock: Clock,
-        pace: Pace,
-        is_finished: Callable[[Instance], bool],
-    ):
-        """`is_finished` says whether a finisher follows the sampler on an instance."""
-        self.model, self.options, self.session, self.clock, self.pace = model, options, session, clock, pace
-        self.device, self.is_finished = pace.device, is_finished
+    def __init__(self, model: Model, options: SolveOptions, session: Session, pace: Pace, finishing: Finishing):
+        self.model, self.options, self.session, self.pace = model, options, session, pace
+        self.device, self.finishing, self.clock = pace.device, finishing, finishing.clock
         self.slots: Slots | None = None
         self.sampler: Sampler | None = None
         self.records = self.device.type == "cuda"  # steps as a CUDA graph, unless that fails
@@ -113,7 +103,7 @@ class Occupants:
         limit = math.inf if options.time_limit is None else options.time_limit
         if options.divides_total_time:
             limit = remaining / left * (1 if self.clock.shares_the_core else together)
-        share = options.finish_share if self.is_finished(slot.instance) else 0.0
+        share = options.finish_share if self.finishing.of(slot.instance) else 0.0
         budget = replace(slot.budget, limit=min(limit, remaining) + slot.budget.spent, finish_share=share)
         seconds = self.pace.expected(slot.instance, slot.work) if share and self._is_short_of_time else 0.0
         if seconds > (1 - share) * budget.limit:

@@ -57,9 +57,7 @@ class Solver:
         self.pace = Pace(self.model, self.device)
         self.finishing = Finishing(options, self.device, self.session, self.clock)
         self.answers = Answers(options.seed, self.model.name)
-        self.occupants = Occupants(
-            self.model, options, self.session, self.clock, self.pace, lambda one: bool(self.finishing.of(one))
-        )
+        self.occupants = Occupants(self.model, options, self.session, self.pace, self.finishing)
         self.look_every = LOOK_EVERY[self.device.type]
         self.steps_done = 0  # of all instances together
         self.cut_short = False  # the total time ended before the instances did
