@@ -18,6 +18,7 @@ from torch import Tensor
 
 from blogdit.method.batch import Batch
 from blogdit.method.chain import ChainConfig, Transition
+from blogdit.method.derived import derive
 from blogdit.method.energy import AllDifferentForm, energy
 
 
@@ -74,7 +75,7 @@ def path_loss(
             entropies.append(step.mean.new_zeros(batch.rows, batch.groups))
             matchings.append(step.mean.new_zeros(batch.rows, batch.groups))
         shares.append(step.block.sum() / batch.free.sum().clamp(min=1))
-    relaxed = batch.allowed(step.logits).softmax(-1)  # (R, M, K)
+    relaxed = derive(batch.allowed(step.logits).softmax(-1), batch)  # (R, M, K)
     h = energy(relaxed, batch, form=form).mean()
     spread, matching = torch.stack(entropies).sum(0).mean(), torch.stack(matchings).sum(0).mean()
     loss = h + tau * matching - (tau * spread if with_entropy else 0.0)
