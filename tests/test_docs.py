@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import runpy
@@ -128,3 +129,20 @@ def test_the_timetable_has_the_best_value_that_there_is(capsys):
     assert (result.status, result.proved_by) == ("optimal", "exact")
     assert result.objective == best.objective
     assert f"wishes worth {best.objective:g}" in capsys.readouterr().out
+
+
+def test_the_sums_of_the_formats_page_mean_what_it_says():
+    """Each entry of its table, on all values of three variables."""
+    text = (ROOT / "docs/formats.md").read_text()
+    entries = [json.loads(entry) for entry in re.findall(r"\| `(\{\"kind\": \"sum\".*?\})` \|", text)]
+    means = [
+        lambda x: x[0] == 2 or x[1] == 0,
+        lambda x: x[0] == 2 or x[1] != 0,
+        lambda x: x[2] != 1 or 3 * x[0] + x[1] <= 4,
+        lambda x: (x[2] == 1) == ((x[0] == 0) + (x[1] == 0) == 1),
+    ]
+    for entry, holds in zip(entries, means, strict=True):
+        data = {"format": "blogdit-csp", "version": 1, "domain_sizes": [3, 3, 2], "constraints": [entry]}
+        instance = formats.from_json(data)
+        for x in itertools.product(range(3), range(3), range(2)):
+            assert instance.verify(x).satisfied == holds(x)

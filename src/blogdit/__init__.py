@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from blogdit.api import load, sample, solve, solve_each, stream, train
-    from blogdit.core.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Table
+    from blogdit.core.constraints import AllDifferent, Conflict, Count, Function, Linear, NotEqual, Sum, Table
     from blogdit.core.errors import InputError
     from blogdit.core.instance import Instance, Objective, Verdict, Violation
     from blogdit.core.result import Result
@@ -23,12 +23,14 @@ _MODULE_OF = {
     "AllDifferent": "core.constraints",
     "Conflict": "core.constraints",
     "Count": "core.constraints",
+    "Function": "core.constraints",
     "InputError": "core.errors",
     "Instance": "core.instance",
     "Linear": "core.constraints",
     "NotEqual": "core.constraints",
     "Objective": "core.instance",
     "Result": "core.result",
+    "Sum": "core.constraints",
     "Table": "core.constraints",
     "Verdict": "core.instance",
     "Violation": "core.instance",
@@ -50,12 +52,14 @@ __all__ = [
     "AllDifferent",
     "Conflict",
     "Count",
+    "Function",
     "InputError",
     "Instance",
     "Linear",
     "NotEqual",
     "Objective",
     "Result",
+    "Sum",
     "Table",
     "Verdict",
     "Violation",

@@ -101,7 +101,7 @@ def recognise(instance: Instance) -> Instance:
     """The same puzzle with the objects that all puzzles of its size share, or a ValueError if it is not one."""
     sizes, houses, _, _ = board(box_size(instance.size))
     group = instance.constraints[0] if len(instance.constraints) == 1 else None
-    same = isinstance(group, AllDifferent) and group.scopes.same_lists(houses.scopes)
+    same = isinstance(group, AllDifferent) and group.offsets is None and group.scopes.same_lists(houses.scopes)
     if not same or instance.objective is not None or (instance.domain_sizes != sizes).any():
         raise ValueError("sudoku has one all_different group, its rows, columns and boxes, and no objective")
     return build(np.where(instance.is_given, instance.given_values + 1, 0), instance.name)

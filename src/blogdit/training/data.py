@@ -118,10 +118,8 @@ def _apart(pool: Sequence[Instance], held_out: Sequence[Instance]) -> list[Insta
 def _content(instance: Instance) -> bytes:
     """The same for instances that say the same, whatever they are called and wherever they come from."""
     digest = blake2b(digest_size=16)
-    _add(digest, instance.domain_sizes)
-    for group in instance.constraints:
-        digest.update(group.kind.encode())
-        _add(digest, group)
+    _add(digest, instance.domains)
+    _add(digest, instance.constraints)
     _add(digest, instance.objective)
     _add(digest, np.array(sorted(instance.givens.items()), np.int64))
     return digest.digest()
@@ -131,7 +129,11 @@ def _add(digest: blake2b, value: Any) -> None:
     """Arrays by their shape and entries, objects by their attributes."""
     if isinstance(value, np.ndarray):
         digest.update(f"{value.shape} {value.dtype} ".encode() + value.tobytes())
+    elif isinstance(value, tuple):
+        for one in value:
+            _add(digest, one)
     elif hasattr(value, "__dict__"):
+        digest.update(type(value).__name__.encode())
         for name, attribute in sorted(vars(value).items()):
             digest.update(name.encode())
             _add(digest, attribute)
