@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from blogdit.core.constraints import AllDifferent, Conflict, Count, Function, Linear, NotEqual, Sum, Table
     from blogdit.core.errors import InputError
     from blogdit.core.instance import Instance, Objective, Verdict, Violation
+    from blogdit.core.problem import Problem
     from blogdit.core.result import Result
     from blogdit.formats import read, read_solutions, write, write_solutions
     from blogdit.problems import families, generate
+    from blogdit.problems.answers import render
 
 __version__ = "0.1.0"
 
@@ -29,6 +31,7 @@ _MODULE_OF = {
     "Linear": "core.constraints",
     "NotEqual": "core.constraints",
     "Objective": "core.instance",
+    "Problem": "core.problem",
     "Result": "core.result",
     "Sum": "core.constraints",
     "Table": "core.constraints",
@@ -39,6 +42,7 @@ _MODULE_OF = {
     "load": "api",
     "read": "formats",
     "read_solutions": "formats",
+    "render": "problems.answers",
     "sample": "api",
     "solve": "api",
     "solve_each": "api",
@@ -58,6 +62,7 @@ __all__ = [
     "Linear",
     "NotEqual",
     "Objective",
+    "Problem",
     "Result",
     "Sum",
     "Table",
@@ -68,6 +73,7 @@ __all__ = [
     "load",
     "read",
     "read_solutions",
+    "render",
     "sample",
     "solve",
     "solve_each",

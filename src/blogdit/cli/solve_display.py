@@ -18,7 +18,8 @@ from blogdit import formats
 from blogdit.cli.solve_output import Tally
 from blogdit.core.errors import InputError
 from blogdit.core.result import VALID
-from blogdit.problems import families, sudoku
+from blogdit.problems import sudoku
+from blogdit.problems.answers import render
 from blogdit.solver.events import Step
 from blogdit.solver.streams import SolverPool
 
@@ -123,13 +124,12 @@ def count_instances(files: Sequence[Path]) -> int | None:
 
 
 def picture_of(step: Step) -> Text:
-    """The state of an instance: the Sudoku's grid, or what the family shows of its answers."""
+    """The state of an instance: the Sudoku's grid, or what answers look like."""
     instance = step.instance
-    family = families().get(instance.problem)
     if instance.problem == "sudoku":
         shown = sudoku.render(instance, step.values, ansi=True, changed=step.changed)
     else:
-        shown = "" if family is None else family.render(instance, step.values)
+        shown = render(instance, step.values)
     picture = Text.from_ansi(f"{shown}\n{instance.name}: {facts_of(step)}, energy {step.energy:.6g}, ")
     return picture.append(f"confidence {step.confidence:.2f}")
 

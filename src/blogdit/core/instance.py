@@ -23,6 +23,11 @@ from blogdit.core.objective import Objective as Objective
 _Broken = tuple[str, Callable[[int], Any], IntArray, IntArray]  # kind, scope of an index, indices, amounts
 
 
+def label_text(label: Any) -> str:
+    """The name of a variable; one of several parts as words."""
+    return " ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+
+
 def _itself(variable: int) -> tuple[int, ...]:
     """The scope of what concerns one variable."""
     return (variable,)
@@ -37,7 +42,7 @@ class Violation:
     amount: int
 
     def describe(self, labels: Sequence[Any] | None = None) -> str:
-        shown = [str(i if labels is None else labels[i]) for i in self.variables[:12]]
+        shown = [label_text(i if labels is None else labels[i]) for i in self.variables[:12]]
         more = ", ..." if len(self.variables) > 12 else ""
         return f"{self.kind}({', '.join(shown)}{more}) violated by {self.amount}"
 

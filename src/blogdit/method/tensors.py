@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -63,19 +64,30 @@ def build_terms(domains: Sequence[Domains], groups: Sequence[Sequence[Weighted]]
             kind = f"{type(group).__name__} (kind {group.kind!r})"
             raise TypeError(f"constraint {kind} has no tensor form; expected one in blogdit/method/tensors.py")
 
-    def of(kind: type[Constraint]) -> list[list[Weighted]]:
-        return [[(group, weights) for group, weights in some if type(group) is kind] for some in groups]
+    return Terms(**{kind.kind: _of_kind(kind, domains, groups, width) for kind in KINDS})
 
-    return Terms(
-        not_equal=pair_terms([[(g.pairs, None, w) for g, w in some] for some in of(NotEqual)]),
-        conflict=pair_terms([[(g.pairs, g.values, w) for g, w in some] for some in of(Conflict)]),
-        all_different=_different(domains, of(AllDifferent), width),
-        linear=_sums(of(Linear)),
-        count=_sums(of(Count)),
-        sum=_sums(of(Sum)),
-        function=_functions(of(Function)),
-        table=_tables(of(Table)),
-    )
+
+def _of_kind(
+    kind: type[Constraint], domains: Sequence[Domains], groups: Sequence[Sequence[Weighted]], width: int
+) -> Any:
+    own = [[(group, weights) for group, weights in some if type(group) is kind] for some in groups]
+    return _build(kind, domains, own, width) if any(own) else _absent(kind, len(groups), width)
+
+
+@lru_cache(256)
+def _absent(kind: type[Constraint], groups: int, width: int) -> Any:
+    """The tensors of a kind that nobody has. Most instances have few kinds."""
+    return _build(kind, [Domains([])] * groups, [[]] * groups, width)
+
+
+def _build(
+    kind: type[Constraint], domains: Sequence[Domains], groups: Sequence[Sequence[Weighted]], width: int
+) -> PairTerms | DifferentTerms | SumTerms | FunctionTerms | TableTerms:
+    if kind in (NotEqual, Conflict):
+        return pair_terms([[(g.pairs, getattr(g, "values", None), weights) for g, weights in some] for some in groups])
+    if kind is AllDifferent:
+        return _different(domains, groups, width)
+    return (_functions if kind is Function else _tables if kind is Table else _sums)(groups)
 
 
 PairRows = tuple[IntArray, IntArray | None, npt.NDArray[np.float64]]
@@ -258,6 +270,15 @@ def _tables(per_instance: Sequence[Sequence[Weighted]]) -> TableTerms:
 
 def build_derived(members: Sequence[Instance], count: int) -> DerivedTerms:
     """Of instances padded to `count` variables."""
+    return _derived(members, count) if any(one.derived for one in members) else _nothing_derived(len(members), count)
+
+
+@lru_cache(16)
+def _nothing_derived(groups: int, count: int) -> DerivedTerms:
+    return _derived([Instance(np.zeros(0, np.int64))] * groups, count)
+
+
+def _derived(members: Sequence[Instance], count: int) -> DerivedTerms:
     names = [name for name in DerivedTerms.__dataclass_fields__ if name not in ("is_derived", "sources", "depth")]
     rows: dict[str, list[list[tuple[int, int, int]]]] = {name: [[] for _ in members] for name in names}
     masks, pairs, depth = [], [], 0
