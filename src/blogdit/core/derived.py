@@ -6,13 +6,14 @@ minimum, a maximum, an element, a table, or a sum within bounds that it is true 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from blogdit.core.arrays import IntArray, integers
-from blogdit.core.constraints import Constraint, Table
+from blogdit.core.constraints import Constraint, Function, Sum, Table
 from blogdit.core.domains import Domains
 
 
@@ -47,12 +48,30 @@ def checked(rows: Sequence[Any], constraints: Sequence[Constraint], domains: Dom
     return tuple(given)
 
 
-def sources(derived: Sequence[Derived], constraints: Sequence[Constraint], domains: Domains) -> IntArray:
-    """Pairs (derived variable, variable that it follows from and that is not derived itself), (E, 2)."""
-    found: dict[int, set[int]] = {}
-    for variable, group, row in derived:
-        inputs = constraints[group].inputs(row, variable, domains)
+def sources(
+    derived: Sequence[Derived], constraints: Sequence[Constraint], domains: Domains
+) -> tuple[IntArray, IntArray]:
+    """Pairs (derived variable, variable that it follows from and that is not derived itself), (E, 2); and the most by
+    which the number of the first can change with the second alone, (E,)."""
+    spans = (domains.greatest - domains.least).tolist()
+    found: dict[int, dict[int, int]] = {}  # derived variable -> source -> the most
+    for variable, number, row in derived:
+        group = constraints[number]
+        inputs = group.inputs(row, variable, domains)
         assert inputs is not None, "checked when the instance was built"
-        found[variable] = set().union(*(found.get(one, {one}) for one in inputs.tolist()))
-    pairs = [(variable, source) for variable, every in found.items() for source in sorted(every)]
-    return np.array(pairs, np.int64).reshape(-1, 2)
+        own = {one: found.get(one, {one: spans[one]}) for one in inputs.tolist()}
+        if isinstance(group, Sum) and group.when is None:
+            entries = group.scopes.entries_of(row)
+            terms = zip(group.scopes[row].tolist(), group.weights[entries].tolist(), group.equals[entries], strict=True)
+            parts = [(own[i], abs(weight), a < 0) for i, weight, a in terms if i != variable]
+            most = Counter[int]()
+            for changes, weight, is_number in parts:
+                most.update({source: weight * (change if is_number else 1) for source, change in changes.items()})
+        elif isinstance(group, Function) and group.which != "element":
+            most = Counter({s: max(changes.get(s, 0) for changes in own.values()) for s in set().union(*own.values())})
+        else:
+            most = Counter({source: spans[variable] for changes in own.values() for source in changes})
+        found[variable] = {source: min(change, spans[variable]) for source, change in most.items()}
+    rows = [(variable, source, most) for variable, every in found.items() for source, most in sorted(every.items())]
+    pairs = np.array(rows, np.int64).reshape(-1, 3)
+    return pairs[:, :2], pairs[:, 2]

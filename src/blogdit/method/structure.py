@@ -131,6 +131,7 @@ def _numbers(members: Sequence[Instance], count: int, width: int) -> Tensor:
 
 
 def _largest_gain(instance: Instance) -> float:
+    """The most that one variable can change the objective: by itself, and through those that follow from it."""
     if (goal := instance.objective) is None:
         return 1.0
     own = np.zeros((instance.size, int(instance.domain_sizes.max(initial=1))))
@@ -142,8 +143,13 @@ def _largest_gain(instance: Instance) -> float:
         for end in (0, 1):
             np.add.at(gains, pairs[:, end], np.abs(weights))
     for group, weights in goal.soft:
-        for index, weight in enumerate(weights.tolist()):
-            gains[group.scope(index)] += weight
-    derived, source = sources(instance.derived, instance.constraints, instance.domains).T
-    np.add.at(gains, source, gains[derived])  # a variable changes what follows from it
+        np.add.at(gains, group.members.variables, weights[group.members.owner])
+    pairs, most = sources(instance.derived, instance.constraints, instance.domains)
+    derived, source = pairs.T
+    slopes = np.zeros(instance.size)  # of variables that the objective knows by their numbers alone
+    np.add.at(slopes, goal.linear, goal.linear_weights)
+    slopes[goal.unary[:, 0]] = 0.0
+    beyond = (instance.domains.greatest - instance.domains.least)[derived] - most  # what the source cannot do
+    np.add.at(gains, source, gains[derived] - np.abs(slopes[derived]) * beyond)
+    gains[derived] = 0.0  # they do not change alone
     return float(gains.max(initial=0.0)) or 1.0

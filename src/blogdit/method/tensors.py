@@ -298,7 +298,7 @@ def _derived(members: Sequence[Instance], count: int) -> DerivedTerms:
             depths[variable] = 1 + depths[inputs].max(initial=0)
         masks.append(depths > 0)
         depth = max(depth, int(depths.max(initial=0)))
-        pairs.append(sources(one.derived, one.constraints, one.domains))
+        pairs.append(sources(one.derived, one.constraints, one.domains)[0])
     definitions = {name: [np.array(own, np.int64).reshape(-1, 3) for own in of] for name, of in rows.items()}
     return DerivedTerms(
         **{
