@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 from hypothesis import strategies as st
 
-from blogdit.core.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Table
+from blogdit.core.constraints import AllDifferent, Conflict, Count, Function, Linear, NotEqual, Sum, Table
 from blogdit.core.instance import Instance, Objective
-from test_constraints import all_different, conflict, count, linear, not_equal, table
+from test_constraints import all_different, conflict, count, function, linear, not_equal, sums, table
 
 KINDS = {
     "all_different": all_different,
@@ -17,14 +17,16 @@ KINDS = {
     "conflict": conflict,
     "linear": linear,
     "count": count,
+    "sum": sums,
+    "function": function,
     "table": table,
 }
 DOMAINS = st.lists(st.integers(1, 3), min_size=2, max_size=4)
 
 
 @st.composite
-def objectives(draw, domains):
-    """Terms of all three kinds with whole weights, so that sums are exact."""
+def objectives(draw, domains, soft=()):
+    """Terms of all kinds with whole weights, so that sums are exact; soft constraints of the kinds that are named."""
     n = len(domains)
     variables = st.integers(0, n - 1)
     pairs = st.permutations(range(n)).map(lambda order: order[:2])
@@ -39,6 +41,9 @@ def objectives(draw, domains):
         i, j = draw(pairs)
         values = [draw(st.integers(0, domains[v] - 1)) for v in (i, j)]
         pairwise.append((i, j, *values, draw(weights)))
+    linear = draw(st.lists(st.tuples(variables, weights), max_size=2))
+    chosen = draw(st.lists(st.sampled_from(list(soft)), max_size=2)) if soft else []
+    groups = [draw(KINDS[kind](domains))[0] for kind in chosen]
     return Objective(
         draw(st.sampled_from(["minimize", "maximize"])),
         [row[:-1] for row in unary],
@@ -47,19 +52,25 @@ def objectives(draw, domains):
         [row[-1] for row in differ],
         [row[:-1] for row in pairwise],
         [row[-1] for row in pairwise],
+        [row[0] for row in linear],
+        [row[1] for row in linear],
+        [(group, draw(st.integers(1, 4))) for group in groups],
     )
 
 
 @st.composite
 def instances(draw, kinds=tuple(KINDS), objective=None, sizes=DOMAINS):
-    """Small instances with one group of some of the kinds; `objective` True, False or None for either."""
+    """Small instances with one group of some of the kinds; half of them have numbers of their own. `objective` is True,
+    False, or None for either."""
     domains = draw(sizes)
     chosen = draw(st.lists(st.sampled_from(list(kinds)), min_size=1, max_size=3, unique=True))
     groups = tuple(draw(KINDS[kind](domains))[0] for kind in chosen)
     wanted = draw(st.booleans()) if objective is None else objective
-    goal = draw(objectives(domains)) if wanted else None
+    goal = draw(objectives(domains, kinds)) if wanted else None
     givens = {i: draw(st.integers(0, size - 1)) for i, size in enumerate(domains) if draw(st.integers(0, 4)) == 0}
-    return Instance(np.array(domains), groups, goal, givens)
+    numbers = draw(st.none() | st.permutations([-3, 0, 1, 4]))  # with gaps, in any order; the same for all variables
+    values = None if numbers is None else [numbers[:size] for size in domains]
+    return Instance(np.array(domains), groups, goal, givens, values=values)
 
 
 def zoo() -> list[Instance]:
@@ -84,6 +95,16 @@ def zoo() -> list[Instance]:
             (Table([[0, 1, 2]], [[0, 2, 1], [1, 1, 1]]), AllDifferent([[0, 2], [1]])),
             Objective(
                 "minimize", differ=[[0, 1]], differ_weights=[1.5], pairwise=[[1, 2, 0, 1]], pairwise_weights=[-2]
+            ),
+        ),
+        Instance(
+            np.array([3, 4, 2, 3]),
+            (
+                Sum([[0, 1, 1]], [[2, 1, -1]], [[1, -1, 3]], [1], [None], [[2, 1, 0]]),
+                Sum([[1, 3]], low=[2], when=[[2, 1]], exactly=True),
+                Function("max", [1], [[0, 3]]),
+                Function("element", [3], [[2, 0, 1]]),
+                AllDifferent([[0, 1, 3]], [[0, 1, -1]]),
             ),
         ),
         Instance(np.array([4, 4, 4])),

@@ -1,74 +1,72 @@
-"""Targets that agree with the state: the nearest answer, its values renamed, and a search over the block."""
+"""How answers look to people."""
 
 from __future__ import annotations
 
-import itertools
+import numpy as np
 
-import pytest
-import torch
-
-from blogdit.method.answers import Targets, nearest, surprise
-from blogdit.method.batch import collate
-from blogdit.method.energy import discrete_energy
-from blogdit.method.improve import improved
-from blogdit.problems import coloring, generate, mis
-from helpers import noise
-
-PATH = coloring.build((4, [[0, 1], [1, 2], [2, 3]]), colors=3)
-EDGES = mis.build((4, [[0, 1], [2, 3]]))
+import blogdit
+from blogdit.core.constraints import Linear, NotEqual
+from blogdit.core.instance import Instance
+from blogdit.problems import generate, sudoku
+from blogdit.problems.answers import render
 
 
-def tensor(*rows):
-    return torch.tensor(rows)
+def test_labels_of_two_parts_are_a_table_and_the_rest_are_lines():
+    roster = blogdit.Problem("roster")
+    for nurse in ("Ann", "Ben"):
+        for day in ("Mon", "Tue", "Wed"):
+            roster.variable((nurse, day), ["off", "early", "late"])
+    roster.variable("total", [5, 10])
+    assert render(roster.instance(), np.array([0, 1, 2, 1, 1, 0, 1])).splitlines() == [
+        "     Mon    Tue    Wed",
+        "Ann  off    early  late",
+        "Ben  early  early  off",
+        "total = 10",
+    ]
 
 
-def test_the_answer_that_agrees_most_where_it_is_visible():
-    batch = collate([EDGES])
-    targets = Targets(tensor([[0, 1, 0, 1], [1, 0, 1, 0]]), torch.tensor([[True, True]]))
-    state = tensor([[1, 0, 0, 1]])
-    visible = torch.tensor([[[True, True, False, False]]])
-    assert nearest(targets, state, visible, batch, rename=False).tolist() == [[[1, 0, 1, 0]]]
-    assert nearest(targets, state, ~visible, batch, rename=False).tolist() == [[[0, 1, 0, 1]]]
-    unknown = Targets(targets.values, torch.tensor([[True, False]]))
-    assert nearest(unknown, state, visible, batch, rename=False).tolist() == [[[0, 1, 0, 1]]], "only what is known"
+def test_a_table_may_have_holes():
+    labels = [("r1", "c1"), ("r2", "c2"), ("r1", "c2")]
+    assert render(Instance([2, 2, 2], labels=labels, values=["no", "yes"]), np.array([1, 0, 0])).splitlines() == [
+        "    c1   c2",
+        "r1  yes  no",
+        "r2       no",
+    ]
 
 
-def test_renamed_answers_are_answers_and_agree_best():
-    """Against all ways to rename three colours; greedy renaming finds the best where one agrees everywhere."""
-    batch = collate([PATH])
-    answer = torch.tensor([0, 1, 2, 0])
-    targets = Targets(answer[None, None], torch.tensor([[True]]))
-    everything = torch.ones(1, 1, 4, dtype=torch.bool)
-    for names in itertools.permutations(range(3)):
-        state = torch.tensor(names)[answer]
-        found = nearest(targets, state[None, None], everything, batch, rename=True)
-        assert found[0, 0].tolist() == state.tolist()
-        assert PATH.verify(found[0, 0].numpy()).satisfied
+def test_positions_are_a_grid():
+    positions = [[1, 0], [0, 0], [0, 1], [1, 1]]
+    assert render(Instance([10] * 4, positions=positions), np.array([3, 1, 2, 4])) == "1  2\n3  4"
+    names = Instance([2] * 4, positions=positions, labels="abcd", values=[".", "Q"])
+    assert render(names, np.array([0, 1, 0, 1])) == "Q  .\n.  Q"
 
 
-def test_surprise_is_the_log_probability_of_the_block():
-    batch = collate([PATH])
-    logits = torch.randn(1, 4, 3, generator=torch.Generator().manual_seed(0))
-    answers, block = tensor([0, 1, 2, 0]), torch.tensor([[True, False, True, False]])
-    expected = -sum(logits[0, i].log_softmax(-1)[answers[0, i]] for i in (0, 2))
-    assert surprise(logits, answers, block, batch).item() == pytest.approx(expected.item())
+def test_positions_that_are_no_grid_are_not_shown_as_one():
+    for positions in ([[0, 0], [0, 0]], [[0, 0], [90, 90]], [[0], [1]], [[0, 0, 0], [0, 0, 1]]):
+        assert render(Instance([2, 2], positions=positions, labels="ab"), np.array([0, 1])) == "a = 0\nb = 1"
 
 
-def test_a_search_changes_the_block_alone_and_only_for_the_better():
-    batch = collate(generate("mis", 3, seed=1))
-    values = torch.zeros(1, batch.size * batch.variables, dtype=torch.long)
-    block = (torch.rand(values.shape, generator=torch.Generator().manual_seed(1)) < 0.5) & batch.free
-    found, gained = improved(values, block, batch, 24, 0.3, noise(2))
-    assert torch.equal(found[~block], values[~block])
-    before, after = discrete_energy(values, batch)[0], discrete_energy(found, batch)[0]
-    assert gained.all(), "an empty set can only get better"
-    assert (after < before).all()
+def test_names_or_numbers():
+    assert render(Instance([3, 3]), np.array([2, 0])) == "[2, 0]"
+    assert render(Instance([3, 3], values=[5, 6, 7]), np.array([2, 0])) == "[7, 5]"
+    assert render(Instance([3, 3], labels=["x", ("a", 1, 2)]), np.array([2, 0])) == "x = 2\na 1 2 = 0"
+    assert render(Instance([]), np.zeros(0, np.int64)) == "[]"
 
 
-def test_a_search_leaves_what_is_best():
-    """Both edges of the graph have one vertex in the set: no change of the block is better."""
-    batch = collate([EDGES])
-    values = tensor([1, 0, 1, 0])
-    found, gained = improved(values, batch.free, batch, 16, 0.3, noise(0))
-    assert not gained.any()
-    assert torch.equal(found, values)
+def test_families_show_their_own():
+    (puzzle,) = generate("sudoku", 1, seed=0, box=2, min_givens=6, max_givens=6)
+    assert render(puzzle, puzzle.given_values) == sudoku.render(puzzle, puzzle.given_values)
+
+
+def test_violations_name_labels_of_several_parts():
+    instance = Instance([2, 2], (NotEqual([[0, 1]]),), labels=[("Ann", "Mon"), "b"])
+    (violation,) = instance.verify([1, 1]).violations()
+    assert violation.describe(instance.labels) == "not_equal(Ann Mon, b) violated by 1"
+
+
+def test_soft_constraints_that_are_violated_can_be_listed():
+    soft = [(Linear([[0], [1]], [[1], [1]], ["<=", "<="], [0, 0]), 2.0)]
+    instance = Instance([3, 3], (), blogdit.Objective("minimize", soft=soft), labels="ab")
+    verdict = instance.verify([0, 2])
+    assert (verdict.violated, verdict.unmet, verdict.objective) == (0, 1, 2.0)
+    assert [v.describe(instance.labels) for v in verdict.unmet_soft()] == ["linear(b) violated by 2"]

@@ -64,7 +64,7 @@ def assert_same(together, b, alone, place, instance):
 
 @pytest.mark.parametrize("relation", MODELS)
 def test_a_batch_gives_each_instance_what_it_gets_alone(relation):
-    """Energies, penalties, scores and network outputs of five different instances, together and one by one."""
+    """Energies, penalties, scores and network outputs of different instances, together and one by one."""
     every = zoo()
     together = outcomes(*inputs(every, chains=2), MODELS[relation])
     for b, instance in enumerate(every):
@@ -142,7 +142,7 @@ def test_laying_out_is_reversible_and_givens_land_on_their_variables():
     """(chains, B, N) and back; each given of each instance is where it belongs, padding is not free."""
     members = zoo()
     batch = collate(members, chains=2, variables=7)
-    x = torch.arange(2 * 5 * 7).view(2, 5, 7)
+    x = torch.arange(2 * len(members) * 7).view(2, len(members), 7)
     assert torch.equal(batch.per_instance(batch.lay(x)), x)
     for b, instance in enumerate(members):
         for chain in range(2):
@@ -150,7 +150,7 @@ def test_laying_out_is_reversible_and_givens_land_on_their_variables():
             assert free.tolist() == (~instance.is_given).tolist() + [False] * (7 - instance.size)
             given_values = batch.per_instance(batch.given_value)[chain, b, : instance.size]
             assert given_values.tolist() == instance.given_values.tolist()
-    domain = batch.domain.view(5, 7, -1)
+    domain = batch.domain.view(len(members), 7, -1)
     for b, instance in enumerate(members):
         assert domain[b, : instance.size].sum(-1).tolist() == instance.domain_sizes.tolist()
         assert domain[b, instance.size :].all()

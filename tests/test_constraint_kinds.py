@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -18,18 +19,17 @@ import blogdit
 from blogdit.core import constraints as core
 from blogdit.core.instance import Instance
 from blogdit.formats import json_text
-from blogdit.method import energy as energies
-from blogdit.method import structure
+from blogdit.method import penalties, tensors
 from blogdit.method.batch import collate
 from blogdit.method.blocks import _incidence
 from blogdit.method.energy import discrete_energy, energy, one_hot, violation_scores
 from blogdit.method.relations import count_pairs, relation_list
+from blogdit.method.terms import Terms
 from helpers import DOMAINS, KINDS, enumerated
 
 ROOT = Path(__file__).parent.parent
 SOURCE = "src/blogdit"
-FINISHER = f"{SOURCE}/finishers/cp_model.py"
-CP_SAT = FINISHER if (ROOT / FINISHER).exists() else f"{SOURCE}/bench/systems/cp_sat.py"
+CP_SAT = f"{SOURCE}/finishers/cp_model.py"
 
 
 def kinds() -> list[type[core.Constraint]]:
@@ -57,9 +57,9 @@ def missing(kind: type[core.Constraint]) -> list[str]:
         f"{SOURCE}/__init__.py": kind.__name__ in blogdit.__all__,
         f"{SOURCE}/formats/json_text.py": json_text.KINDS.get(kind.kind) is kind,
         "docs/formats.md": row in (ROOT / "docs/formats.md").read_text(),
-        f"{SOURCE}/method/structure.py": kind in structure.KINDS,
-        f"{SOURCE}/method/energy.py": kind.kind in energies.KINDS,
-        f"{SOURCE}/method/relations.py": kind.__name__ in names(f"{SOURCE}/method/relations.py"),
+        f"{SOURCE}/method/terms.py": kind.kind in {field.name for field in fields(Terms)},
+        f"{SOURCE}/method/tensors.py": kind in tensors.KINDS,
+        f"{SOURCE}/method/penalties.py": kind.kind in penalties.KINDS,
         f"{SOURCE}/method/blocks.py": kind.kind in names(f"{SOURCE}/method/blocks.py"),
         CP_SAT: kind.__name__ in names(CP_SAT),
         "tests/test_constraints.py": kind.kind in KINDS,  # a strategy; tests/small_instances.py lists them
@@ -76,7 +76,7 @@ def test_every_file_is_named_in_the_checklist():
     """Whoever adds a kind finds all files that it touches in CONTRIBUTING.md."""
     text = (ROOT / "CONTRIBUTING.md").read_text()
     steps = text[text.index("## Add a constraint kind") : text.index("## Add a format")]
-    for file in [f"{SOURCE}/core/constraints.py", *missing(MadeUp)]:
+    for file in [f"{SOURCE}/core/constraints/", *missing(MadeUp)]:
         assert f"`{file}`" in steps, file
 
 
@@ -149,17 +149,21 @@ class MadeUp(core.Constraint):
     def scope(self, index):
         return self.variables[index : index + 1]
 
-    def violations(self, values):
+    @property
+    def members(self):
+        return core.Scopes(self.variables[:, None])
+
+    def violations(self, values, numbers=None):
         return (values[self.variables] != 0).astype(np.int64)
 
-    def validate(self, domain_sizes):
+    def validate(self, domains):
         pass
 
 
 def test_a_kind_that_is_missing_is_told_by_file():
     assert missing(MadeUp) == [
-        f"{SOURCE}/__init__.py", f"{SOURCE}/formats/json_text.py", "docs/formats.md", f"{SOURCE}/method/structure.py",
-        f"{SOURCE}/method/energy.py", f"{SOURCE}/method/relations.py", f"{SOURCE}/method/blocks.py", CP_SAT,
+        f"{SOURCE}/__init__.py", f"{SOURCE}/formats/json_text.py", "docs/formats.md", f"{SOURCE}/method/terms.py",
+        f"{SOURCE}/method/tensors.py", f"{SOURCE}/method/penalties.py", f"{SOURCE}/method/blocks.py", CP_SAT,
         "tests/test_constraints.py",
     ]  # fmt: skip
 
@@ -168,5 +172,5 @@ def test_a_kind_that_is_missing_is_told_by_file():
 def test_a_kind_without_a_tensor_form_is_refused(beside):
     """Its energy would be 0 whatever is violated, and the chain would never hear of it."""
     instance = Instance(np.array([2, 2]), (*beside, MadeUp([0, 1])))
-    with pytest.raises(TypeError, match=r"constraint MadeUp \(kind 'made_up'\) .* blogdit/method/structure\.py"):
+    with pytest.raises(TypeError, match=r"constraint MadeUp \(kind 'made_up'\) .* blogdit/method/tensors\.py"):
         collate([instance])

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blogdit.core.arrays import integers
-from blogdit.core.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Scopes, Table
+from blogdit.core.constraints import AllDifferent, Conflict, Count, Function, Linear, NotEqual, Scopes, Sum, Table
 from blogdit.core.instance import Instance
 
 DOMAINS = st.lists(st.integers(1, 3), min_size=2, max_size=5)
@@ -27,8 +27,14 @@ def scopes_of(draw, count, width=None):
 @st.composite
 def all_different(draw, domains):
     scopes = scopes_of(draw, len(domains))
-    return AllDifferent(scopes), lambda x: [
-        sum(n - 1 for n in Counter(x[i] for i in scope).values()) for scope in scopes
+    if draw(st.booleans()):
+        return AllDifferent(scopes), lambda x: [
+            sum(n - 1 for n in Counter(x[i] for i in scope).values()) for scope in scopes
+        ]
+    offsets = [[draw(st.integers(-2, 2)) for _ in scope] for scope in scopes]
+    rows = [list(zip(scope, offset, strict=True)) for scope, offset in zip(scopes, offsets, strict=True)]
+    return AllDifferent(scopes, offsets), lambda x: [
+        sum(n - 1 for n in Counter(x[i] + o for i, o in row).values()) for row in rows
     ]
 
 
@@ -87,7 +93,63 @@ def table(draw, domains):
     return Table(scopes, tuples), lambda x: [int([x[i] for i in scope] not in tuples) for scope in scopes]
 
 
-@pytest.mark.parametrize("kind", [all_different, not_equal, conflict, linear, count, table])
+@st.composite
+def sums(draw, domains):
+    """Literals and numbers, the same variable more than once, bounds on both sides, one or none; conditions."""
+    variables = st.integers(0, len(domains) - 1)
+    scopes = [draw(st.lists(variables, min_size=1, max_size=4)) for _ in range(draw(st.integers(1, 3)))]
+    weights = [[draw(st.integers(-3, 3)) for _ in scope] for scope in scopes]
+    equals = [[draw(st.integers(-1, domains[i] - 1)) for i in scope] for scope in scopes]
+    bounds = [sorted(draw(st.tuples(st.integers(-5, 5), st.integers(-5, 5)))) for _ in scopes]
+    sides = [draw(st.sampled_from([(0, 1), (0,), (1,)])) for _ in scopes]
+    low, high = (
+        [bound[side] if side in kept else None for bound, kept in zip(bounds, sides, strict=True)] for side in (0, 1)
+    )
+    when, exactly = None, False
+    if draw(st.booleans()):
+        chosen = [draw(variables) for _ in scopes]
+        when = [(i, draw(st.integers(0, domains[i] - 1)), draw(st.integers(0, 1))) for i in chosen]
+        exactly = draw(st.booleans())
+
+    def distance(x, index):
+        terms = zip(scopes[index], weights[index], equals[index], strict=True)
+        total = sum(w * (x[i] if a < 0 else int(x[i] == a)) for i, w, a in terms)
+        allowed = [
+            t
+            for t in range(-60, 60)
+            if (low[index] is None or t >= low[index]) and (high[index] is None or t <= high[index])
+        ]
+        if when is not None and (x[when[index][0]] == when[index][1]) != bool(when[index][2]):
+            allowed = [t for t in range(-60, 60) if t not in allowed] if exactly else [total]
+        return min(abs(total - t) for t in allowed)
+
+    group = Sum(scopes, weights, equals, low, high, when, exactly)
+    return group, lambda x: [distance(x, index) for index in range(len(scopes))]
+
+
+@st.composite
+def function(draw, domains):
+    which = draw(st.sampled_from(["min", "max", "element"]))
+    variables = st.integers(0, len(domains) - 1)
+    scopes = [draw(st.lists(variables, min_size=1, max_size=3)) for _ in range(draw(st.integers(1, 3)))]
+    if which == "element":
+        indices = [draw(variables) for _ in scopes]
+        scopes = [[i, *(draw(variables) for _ in range(domains[i] + draw(st.integers(0, 1))))] for i in indices]
+    results = [draw(variables) for _ in scopes]
+
+    def wanted(x, scope):
+        if which == "element":
+            return x[scope[1 + x[scope[0]]]]
+        return (min if which == "min" else max)(x[i] for i in scope)
+
+    rows = list(zip(results, scopes, strict=True))
+    return Function(which, results, scopes), lambda x: [abs(x[result] - wanted(x, scope)) for result, scope in rows]
+
+
+EVERY = (all_different, not_equal, conflict, linear, count, sums, function, table)
+
+
+@pytest.mark.parametrize("kind", EVERY)
 def test_check_agrees_with_enumeration(kind):
     """Violation amounts, and whether the instance is satisfied, equal the definition for all assignments."""
 
@@ -116,7 +178,7 @@ def test_check_agrees_with_enumeration(kind):
 def test_groups_of_all_kinds_together(data):
     """An instance with every kind at once is satisfied exactly by the assignments that satisfy each."""
     domains = data.draw(DOMAINS)
-    drawn = [data.draw(kind(domains)) for kind in (all_different, not_equal, conflict, linear, count, table)]
+    drawn = [data.draw(kind(domains)) for kind in EVERY]
     instance = Instance(np.array(domains), tuple(group for group, _ in drawn))
     for x in itertools.product(*map(range, domains)):
         expected = sum(amount > 0 for _, definition in drawn for amount in definition(x))
@@ -138,6 +200,20 @@ def test_groups_of_all_kinds_together(data):
         (lambda: Linear([[0]], [[1]], ["<="], [1, 2]), "bounds must have one entry per scope"),
         (lambda: Count([[0]], [0], [2], [1]), "low must not exceed high"),
         (lambda: Table([[0, 1]], np.zeros((0, 2), int)), "at least one allowed tuple"),
+        (lambda: AllDifferent([[0, 1]], [[0]]), "offsets must have one number for each variable"),
+        (lambda: Sum([[0, 1]], [[1]]), "weights must have one number for each variable"),
+        (lambda: Sum([[0, 1]], equals=[[1]]), "equals must have one number for each variable"),
+        (lambda: Sum([[0]], low=[1, 2]), "low must have one entry per scope"),
+        (lambda: Sum([[0]], low=1), "low must be a list of whole numbers"),
+        (lambda: Sum([[0]], low=[2], high=[1]), "low must not exceed high"),
+        (lambda: Sum([[0]], low=["1"]), "low must hold integers"),
+        (lambda: Sum([[0]], low=[0], when=[[0, 1], [1, 1]]), "when must have one entry per scope"),
+        (lambda: Sum([[0]], low=[0], when=[[0, 1, 2]]), "the truth of `when` must lie in 0..1"),
+        (lambda: Sum([[0]], low=[0], exactly=True), "exactly needs `when` and at least one bound"),
+        (lambda: Sum([[0]], when=[[0, 1]], exactly=True), "exactly needs `when` and at least one bound"),
+        (lambda: Function("mean", [0], [[1]]), "which must be one of min, max, element, got 'mean'"),
+        (lambda: Function("max", [0, 1], [[1]]), "results must have one entry per scope"),
+        (lambda: Function("element", [0], [[1]]), r"scopes\[0\] needs an index and something to choose from"),
         (lambda: integers([2**63], "x", 1), "beyond 64 bits"),
     ],
 )
@@ -156,6 +232,16 @@ def test_bad_groups_are_refused_by_name(build, message):
         Linear([[9]], [[1]], ["<="], [0]),
         Linear([[0]], [[2**62]], ["<="], [0]),
         Count([[0]], [9], [0], [1]),
+        Sum([[9]]),
+        Sum([[0]], equals=[[3]]),
+        Sum([[0]], equals=[[-2]]),
+        Sum([[0]], when=[[0, 3]]),
+        Sum([[0]], when=[[9, 0]]),
+        Sum([[0]], [[2**62]]),
+        Sum([[0]], low=[2**62]),
+        Function("max", [9], [[0]]),
+        Function("max", [0], [[9]]),
+        Function("element", [0], [[1, 2, 0]]),
         Table([[0]], [[9]]),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import runpy
@@ -128,3 +129,41 @@ def test_the_timetable_has_the_best_value_that_there_is(capsys):
     assert (result.status, result.proved_by) == ("optimal", "exact")
     assert result.objective == best.objective
     assert f"wishes worth {best.objective:g}" in capsys.readouterr().out
+
+
+def test_the_roster_keeps_its_rules(capsys):
+    """In 25 lines of code; checked here without the package's own words for it."""
+    path = ROOT / "examples/roster.py"
+    names = runpy.run_path(str(path))
+    code = [line for line in path.read_text().split('"""')[2].splitlines() if line.strip()]
+    assert len(code) <= 25
+    result, days = names["result"], names["DAYS"]
+    assert (result.status, result.proved_by) == ("optimal", "exact")
+    week = {nurse: [result.answer[nurse, day] for day in days] for nurse in names["NURSES"]}
+    for number in range(7):
+        shifts = [row[number] for row in week.values()]
+        assert (shifts.count("early"), shifts.count("late"), shifts.count("night")) == (2, 1, 1)
+    nights = [row.count("night") for row in week.values()]
+    late = sum(pair == ("night", "late") for row in week.values() for pair in itertools.pairwise(row))
+    assert not any(pair == ("night", "early") for row in week.values() for pair in itertools.pairwise(row))
+    assert all(2 <= row.count("off") <= 3 for row in week.values())
+    wishes = late + 3 * (week["Ann"][5] != "off") + 5 * (week["Eve"][2] == "night")
+    assert result.objective == 2 * max(nights) + wishes == 4
+    assert "      Mon" in capsys.readouterr().out
+
+
+def test_the_sums_of_the_formats_page_mean_what_it_says():
+    """Each entry of its table, on all values of three variables."""
+    text = (ROOT / "docs/formats.md").read_text()
+    entries = [json.loads(entry) for entry in re.findall(r"\| `(\{\"kind\": \"sum\".*?\})` \|", text)]
+    means = [
+        lambda x: x[0] == 2 or x[1] == 0,
+        lambda x: x[0] == 2 or x[1] != 0,
+        lambda x: x[2] != 1 or 3 * x[0] + x[1] <= 4,
+        lambda x: (x[2] == 1) == ((x[0] == 0) + (x[1] == 0) == 1),
+    ]
+    for entry, holds in zip(entries, means, strict=True):
+        data = {"format": "blogdit-csp", "version": 1, "domain_sizes": [3, 3, 2], "constraints": [entry]}
+        instance = formats.from_json(data)
+        for x in itertools.product(range(3), range(3), range(2)):
+            assert instance.verify(x).satisfied == holds(x)

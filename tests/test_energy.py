@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.core.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Table
+from blogdit.core.constraints import AllDifferent, Conflict, Count, Function, Linear, NotEqual, Sum, Table
 from blogdit.core.instance import Instance, Objective
 from blogdit.method.batch import collate
 from blogdit.method.blocks import decode
@@ -39,7 +40,7 @@ def sign_of(instance):
 
 def test_every_constraint_kind_has_a_penalty():
     """A kind of the core without a relaxation would be ignored by the search."""
-    every = {group.kind for group in (AllDifferent, NotEqual, Conflict, Linear, Count, Table)}
+    every = {group.kind for group in (AllDifferent, NotEqual, Conflict, Linear, Count, Sum, Function, Table)}
     assert set(ENERGY_KINDS) == every == set(KINDS)
     batch = collate(zoo())
     assert set(penalties(random_simplex(batch), batch)) == every
@@ -71,7 +72,7 @@ def test_energy_of_feasible_assignments_is_the_objective(form):
     @settings(max_examples=60, deadline=None)
     @given(instances())
     def agrees(instance):
-        free = Instance(instance.domain_sizes, instance.constraints, instance.objective)  # givens are not penalised
+        free = replace(instance, givens={})  # givens are not penalised
         batch, values, every = enumerated(free)
         x = one_hot(values, batch)
         h = energy(x, batch, form=form)[:, 0]
@@ -103,8 +104,8 @@ def test_lambda_is_101_percent_with_an_objective_and_can_be_set_by_kind():
     assert energy(one_hot(both, coloring), coloring, {"not_equal": 0.25}).item() == 0.25
     mixed = collate([Instance(np.array([2, 2]), (edge,), goal), Instance(np.array([2, 2]), (edge,))])
     assert penalty_weights(mixed)["conflict"].tolist() == pytest.approx([1.01, 1.0])
-    with pytest.raises(ValueError, match="unknown constraint kind 'sum'"):
-        energy(one_hot(both, coloring), coloring, {"sum": 1.0})
+    with pytest.raises(ValueError, match="unknown constraint kind 'magic'"):
+        energy(one_hot(both, coloring), coloring, {"magic": 1.0})
 
 
 def test_relaxed_penalties_by_hand():
@@ -126,6 +127,34 @@ def test_relaxed_penalties_by_hand():
     assert phi(Count([[0, 1, 2]], [1], [0], [1])) == [0.75]
     assert phi(Count([[0, 1, 2]], [1], [2], [3])) == [0.25]
     assert phi(Table([[0, 2]], [[0, 1], [2, 2]])) == [0.5]
+    # a clause: x0 = 0 or x1 = 2 has an expected number of 1 true literals, x0 = 0 or x1 = 0 of 0.75
+    assert phi(Sum([[0, 1], [0, 1]], equals=[[0, 2], [0, 0]], low=[1, 1])) == [0.0, 0.25]
+    # x0 = 1 -> 2 x1 <= 1, and x0 = 1 exactly where 2 x1 <= 1; 2 x1 is 2.5 in the mean
+    assert phi(Sum([[1]], [[2]], None, None, [1], [[0, 1]])) == [0.5 * 1.5]
+    assert phi(Sum([[1]], [[2]], None, None, [3], [[0, 1]], exactly=True)) == [0.5 * 1.5]
+    # means are 0.5, 1.25 and 1
+    assert phi(Function("max", [2], [[0, 1]])) == [0.25]
+    assert phi(Function("min", [2], [[0, 1]])) == [0.5]
+    assert phi(Function("element", [2], [[0, 1, 0, 2]])) == [1 - (0.5 * 1.25 + 0.5 * 0.5)]
+    # x0 + 1 and x1 meet in 1 (0.5 * 0.25) and in 2 (0.5 * 0.5); "counts": 1 occurs 0.75 times
+    assert phi(AllDifferent([[0, 1]], [[1, 0]]), "pairs") == [0.375]
+    assert phi(AllDifferent([[0, 1]], [[1, 0]])) == [0.0]
+
+
+def test_a_soft_constraint_costs_its_weight_where_it_is_violated_by_whatever_amount():
+    """Relaxed, the cost grows up to the weight; a violation of 3 costs as much as one of 1."""
+    rule = Linear([[0, 1]], [[2, 1]], ["<="], [1])
+    for sense, sign in (("minimize", 1.0), ("maximize", -1.0)):
+        goal = Objective(sense, linear=[0], linear_weights=[sign], soft=[(rule, 5.0)])
+        instance = Instance(np.array([3, 3]), (), goal)
+        batch, values, every = enumerated(instance)
+        for row, found in zip(every, objective(one_hot(values, batch), batch)[:, 0].tolist(), strict=True):
+            expected = row[0] + 5.0 * (2 * row[0] + row[1] > 1)
+            assert found == expected
+            assert instance.verify(row).objective == sign * expected
+            assert instance.verify(row).unmet == int(2 * row[0] + row[1] > 1)
+        half = torch.tensor([[[0.75, 0.25, 0.0], [0.0, 1.0, 0.0]]])
+        assert objective(half, collate([instance])).item() == 0.25 + 0.5 * 5.0
 
 
 def test_uniform_rows_have_no_all_different_penalty_but_equal_pairs():
@@ -137,11 +166,12 @@ def test_uniform_rows_have_no_all_different_penalty_but_equal_pairs():
 
 
 @settings(max_examples=30, deadline=None)
-@given(instances(kinds=("all_different", "not_equal", "conflict", "table")), st.integers(0, 1000))
-def test_pairs_form_is_the_expected_number_of_equal_pairs(instance, seed):
+@given(instances(kinds=("all_different", "not_equal", "conflict", "table")), st.integers(0, 1000), st.data())
+def test_pairs_form_is_the_expected_number_of_equal_pairs(instance, seed, data):
     """Energies that are linear in each row equal their mean over independently drawn values, by enumeration."""
     groups = tuple(group for group in instance.constraints if group.kind != "table")
-    plain = Instance(instance.domain_sizes, groups, instance.objective)
+    goal = data.draw(st.none() | objectives(instance.domain_sizes.tolist()))
+    plain = replace(instance, constraints=groups, objective=goal, givens={})
     batch, values, every = enumerated(plain)
     rows = random_simplex(collate([plain]), seed)[0]  # (n, K)
     chances = torch.stack([rows[i][torch.from_numpy(every[:, i])] for i in range(plain.size)]).prod(0)
@@ -184,7 +214,7 @@ def test_gradients_through_the_softmax_are_finite(instance):
 @given(instances())
 def test_violation_scores_point_at_violated_constraints(instance):
     """Zero for all variables iff nothing is violated; positive only inside a violated constraint."""
-    free = Instance(instance.domain_sizes, instance.constraints, instance.objective)
+    free = replace(instance, givens={})
     batch, values, every = enumerated(free)
     scores = violation_scores(values, batch)
     assert (scores >= 0).all()
@@ -213,7 +243,7 @@ def test_violation_scores_by_hand():
 def test_move_costs_are_exact_for_pairs_and_objectives(instance, data):
     """Entry (i, k) minus entry (i, x_i) is H after changing x_i to k, minus H before."""
     goal = data.draw(st.none() | objectives(instance.domain_sizes.tolist()))
-    plain = Instance(instance.domain_sizes, instance.constraints, goal)
+    plain = replace(instance, objective=goal, givens={})
     batch, values, every = enumerated(plain)
     costs = move_costs(values, batch)
     h = energy(one_hot(values, batch), batch)[:, 0]
@@ -265,7 +295,7 @@ def test_discrete_energy_is_that_of_one_hot_rows(members, with_goal, chains, see
     """Every kind of constraint and objective, several instances and chains."""
     if with_goal:
         goals = [data.draw(objectives(one.domain_sizes.tolist())) for one in members]
-        members = [Instance(one.domain_sizes, one.constraints, goal) for one, goal in zip(members, goals, strict=True)]
+        members = [replace(one, objective=goal, givens={}) for one, goal in zip(members, goals, strict=True)]
     batch = collate(members, chains).to(DEVICE)
     draws = torch.rand(batch.rows, batch.groups * batch.variables, batch.values, generator=generator(seed))
     values = decode(draws.to(DEVICE), batch)

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.core.constraints import Constraint, Linear, NotEqual
+from blogdit.core.constraints import Constraint, Linear, NotEqual, Scopes
 from blogdit.core.instance import Instance, Objective
-from blogdit.finishers import Deadline, Task, cp_model, exact
+from blogdit.finishers import Deadline, Task, cp_model, cp_variables, exact
 from blogdit.finishers.cp_model import Translation, cliques, whole_weights
 from blogdit.finishers.exact import Exact
 from blogdit.finishers.tasks import OutOfTime
@@ -54,7 +54,7 @@ def test_also_with_integer_variables(instance):
     """As where domains are too large for a Boolean of each value; some of each within one instance, too."""
     for most in (0, 2):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(cp_model, "MOST_LITERALS", most)
+            patch.setattr(cp_variables, "MOST_LITERALS", most)
             assert_decided(instance)
 
 
@@ -132,10 +132,12 @@ def test_an_unknown_kind_is_named():
         def scope(self, index):
             return np.array([0])
 
-        def violations(self, values):
+        members = Scopes([[0]])
+
+        def violations(self, values, numbers=None):
             return values[:1] % 2
 
-        def validate(self, domain_sizes):
+        def validate(self, domains):
             pass
 
     with pytest.raises(TypeError, match="no translation of parity constraints to CP-SAT"):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from blogdit import formats
-from blogdit.core.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Table
+from blogdit.core.constraints import AllDifferent, Conflict, Count, Function, Linear, NotEqual, Sum, Table
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance, Objective
 from blogdit.core.result import Result
@@ -155,21 +155,39 @@ def test_graph_formats_of_networkx(tmp_path, suffix):
 
 
 EVERYTHING = Instance(
-    np.array([3, 3, 4, 2]),
+    np.array([3, 3, 4, 2, 5]),
     (
         AllDifferent([[0, 1, 2], [2, 3]]),
-        NotEqual([[0, 3]]),
+        AllDifferent([[0, 1], [1, 2, 3]], [[0, 1], [2, -2, 0]]),
+        NotEqual([[0, 1]]),
         Conflict([[0, 1], [2, 3]], [[0, 1], [3, 1]]),
         Linear([[0, 1], [2]], [[1, -2], [3]], ["<=", "="], [4, 6]),
         Count([[0, 1, 2]], [1], [0], [2]),
+        Sum([[0, 1, 1], [2]], [[1, -2, 3], [1]], [[-1, 2, -1], [3]], [0, None], [None, 1], [[3, 1], [0, 2, 0]], True),
+        Sum([[0, 1, 4]], [[1, 1, -1]], low=[1], high=[1]),
+        Function("max", [2], [[0, 1]]),
+        Function("element", [0], [[3, 1, 2]]),
         Table([[0, 3]], [[0, 1], [2, 0]]),
     ),
-    Objective("minimize", [[0, 1]], [0.5], [[1, 2]], [-1], [[0, 3, 2, 1]], [3]),
+    Objective(
+        "minimize",
+        [[0, 1]],
+        [0.5],
+        [[0, 1]],
+        [-1],
+        [[0, 3, 2, 1]],
+        [3],
+        [2, 0],
+        [0.25, -1],
+        [(NotEqual([[0, 1]]), 2.5), (Sum([[0, 2], [1, 2]], high=[12, 13]), [1, 3])],
+    ),
     givens={2: 3},
     problem="timetable",
     name="everything",
-    positions=[[0, 0], [0, 1], [1, 0], [1, 1]],
-    labels=("a", "b", 3, "d"),
+    positions=[[0, 0], [0, 1], [1, 0], [1, 1], [2, 0]],
+    labels=("a", "b", 3, ("d", "e"), "total"),
+    values=[[5, 6, 7], [5, 6, 7], [8, 10, 12, 16], [0, 1], [9, 10, 11, 12, 13]],
+    derived=[(4, 7, 0)],
 )
 
 
@@ -180,7 +198,7 @@ def test_json_holds_any_instance(tmp_path, name):
     (read,) = formats.read(path)
     assert formats.to_json(read) == formats.to_json(EVERYTHING)
     rng = np.random.default_rng(0)
-    for values in rng.integers(-1, 5, size=(50, 4)):
+    for values in rng.integers(-1, 5, size=(50, 5)):
         assert [*read.verify(values).violations()] == [*EVERYTHING.verify(values).violations()]
         assert read.verify(values).objective == EVERYTHING.verify(values).objective
 

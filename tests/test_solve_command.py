@@ -10,6 +10,7 @@ from collections import Counter
 
 import pytest
 
+import blogdit
 from blogdit import formats
 from blogdit.cli.app import run
 from blogdit.problems import coloring, generate, sudoku
@@ -105,6 +106,32 @@ def test_a_problem_without_a_family_shows_its_values(solve, tmp_path, any_model)
     (tmp_path / "own.json").write_text('{"format": "blogdit-csp", "version": 1, "domain_sizes": [1, 1]}')
     code, out, _ = solve(tmp_path / "own.json", "--steps", 1, model=any_model)
     assert (code, out) == (0, "own: solved (found by the sampler in 1 step)\n[0, 0]\n")
+
+
+def test_an_own_problem_is_shown_by_its_names(solve, tmp_path, any_model):
+    """Rows, columns, value names, who found it, and what the objective counts; records have the names, too."""
+    shifts = blogdit.Problem("shifts", "week")
+    cells = {(who, day): shifts.variable((who, day), ["off", "on"]) for who in ("Ann", "Ben") for day in ("Mon", "Tue")}
+    for day in ("Mon", "Tue"):
+        shifts.different([cells["Ann", day], cells["Ben", day]])
+    shifts.total("days of Ann", [(1, cells["Ann", day], "on") for day in ("Mon", "Tue")])
+    shifts.clause([(cells["Ann", "Mon"], "on")], weight=2)
+    shifts.clause([(cells["Ben", "Mon"], "on")], weight=1)
+    shifts.clause([(cells["Ann", "Tue"], "off")], weight=5)
+    formats.write(shifts.instance(), tmp_path / "own.json")
+    code, out, _ = solve(tmp_path / "own.json", "--steps", 4, model=any_model)
+    assert code == 0
+    assert out.startswith("week: optimal, objective 1 (found by ")
+    assert out.splitlines()[1:] == [
+        "     Mon  Tue", "Ann  on   off", "Ben  off  on", "days of Ann = 1",
+        "1 soft constraint violated, which the objective counts",
+    ]  # fmt: skip
+    code, out, _ = solve(tmp_path / "own.json", "--steps", 4, "--json", model=any_model)
+    (record,) = records(out)
+    assert record["labels"][0] == ["Ann", "Mon"]
+    assert record["answer"] == ["on", "off", "off", "on", 1]
+    (tmp_path / "answers.jsonl").write_text(out)
+    assert run(["verify", str(tmp_path / "own.json"), str(tmp_path / "answers.jsonl")]) == 0
 
 
 def test_variables_with_names_are_shown_by_them(solve, tmp_path, any_model):

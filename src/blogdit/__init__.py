@@ -10,29 +10,33 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from blogdit.api import load, sample, solve, solve_each, stream, train
-    from blogdit.core.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Table
+    from blogdit.core.constraints import AllDifferent, Conflict, Count, Function, Linear, NotEqual, Sum, Table
     from blogdit.core.errors import InputError
     from blogdit.core.instance import Instance, Objective, Verdict, Violation
+    from blogdit.core.problem import Problem
     from blogdit.core.result import Result
     from blogdit.formats import read, read_solutions, write, write_solutions
     from blogdit.problems import families, generate
+    from blogdit.problems.answers import render
 
 __version__ = "0.1.0"
 
 _NAMES_OF = {
     "api": ("load", "sample", "solve", "solve_each", "stream", "train"),
-    "core.constraints": ("AllDifferent", "Conflict", "Count", "Linear", "NotEqual", "Table"),
+    "core.constraints": ("AllDifferent", "Conflict", "Count", "Function", "Linear", "NotEqual", "Sum", "Table"),
     "core.errors": ("InputError",),
     "core.instance": ("Instance", "Objective", "Verdict", "Violation"),
+    "core.problem": ("Problem",),
     "core.result": ("Result",),
     "formats": ("read", "read_solutions", "write", "write_solutions"),
     "problems": ("families", "generate"),
+    "problems.answers": ("render",),
 }
 
 __all__ = [
-    "AllDifferent", "Conflict", "Count", "InputError", "Instance", "Linear", "NotEqual", "Objective", "Result", "Table",
-    "Verdict", "Violation", "families", "generate", "load", "read", "read_solutions", "sample", "solve", "solve_each",
-    "stream", "train", "write", "write_solutions",
+    "AllDifferent", "Conflict", "Count", "Function", "InputError", "Instance", "Linear", "NotEqual", "Objective",
+    "Problem", "Result", "Sum", "Table", "Verdict", "Violation", "families", "generate", "load", "read",
+    "read_solutions", "render", "sample", "solve", "solve_each", "stream", "train", "write", "write_solutions",
 ]  # fmt: skip
 
 

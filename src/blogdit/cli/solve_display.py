@@ -19,6 +19,7 @@ from blogdit.cli.solve_output import Tally
 from blogdit.core.errors import InputError
 from blogdit.core.result import VALID
 from blogdit.problems import families
+from blogdit.problems.answers import render
 from blogdit.solver.events import Step
 from blogdit.solver.streams import SolverPool
 
@@ -123,11 +124,13 @@ def count_instances(files: Sequence[Path]) -> int | None:
 
 
 def picture_of(step: Step) -> Text:
-    """The state of an instance: what the family shows of its answers."""
+    """The state of an instance: what the family shows of its answers, or a table."""
     instance = step.instance
     family = families().get(instance.problem)
-    marks = {"ansi": True, "changed": step.changed} if family is not None and family.marks else {}
-    shown = "" if family is None else family.render(instance, step.values, **marks)
+    if family is not None and family.marks:
+        shown = family.render(instance, step.values, ansi=True, changed=step.changed)
+    else:
+        shown = render(instance, step.values)
     picture = Text.from_ansi(f"{shown}\n{instance.name}: {facts_of(step)}, energy {step.energy:.6g}, ")
     return picture.append(f"confidence {step.confidence:.2f}")
 

@@ -15,7 +15,7 @@ from rich.table import Table
 from blogdit import formats
 from blogdit.core.errors import InputError
 from blogdit.core.result import VALID, Result, Status
-from blogdit.problems import families
+from blogdit.problems.answers import render
 
 STATUSES: tuple[Status, ...] = (*VALID, "unknown", "infeasible")
 FEW = 5  # instances whose answers are shown in full; of more, a line each
@@ -48,7 +48,7 @@ def print_row(result: Result) -> None:
 
 
 def print_answer(result: Result) -> None:
-    """The verdict in words, then the answer as its family shows it."""
+    """The verdict in words, then the answer as its family or its names show it."""
     facts: str = result.status
     if result.status not in VALID:
         nothing = f"proved by {result.proved_by}" if result.status == "infeasible" else "no valid answer found"
@@ -58,8 +58,9 @@ def print_answer(result: Result) -> None:
     if result.status in VALID:
         facts += f" ({_origin(result)})"
     print_line(f"{result.instance.name}: {facts}")
-    family = families().get(result.instance.problem)
-    print_line(_named(result) if family is None else family.render(result.instance, result.values))
+    print_line(render(result.instance, result.values))
+    if result.verdict.unmet:
+        print_line(f"{_number(result.verdict.unmet, 'soft constraint')} violated, which the objective counts")
 
 
 def _origin(result: Result) -> str:
@@ -74,14 +75,6 @@ def _origin(result: Result) -> str:
             had = f"{sampler.objective:.8g}"
         found = f"found by {result.found_by}; the sampler alone: {had} after {steps}"
     return f"{found}; proved by {result.proved_by}" if result.proved_by else found
-
-
-def _named(result: Result) -> str:
-    """The values of a problem of one's own, by the names of its variables if it has any."""
-    values, labels = result.values.tolist(), result.instance.labels
-    if labels is None:
-        return str(values)
-    return "\n".join(f"{label} = {value}" for label, value in zip(labels, values, strict=True))
 
 
 class View:

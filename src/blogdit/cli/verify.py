@@ -58,4 +58,5 @@ def _report(instance: Instance, verdict: Verdict, most: int) -> None:
         print(f"{instance.name}: ... and {verdict.violated - most} more")
     facts = ["valid" if verdict.satisfied else f"INVALID, {verdict.violated} violated"]
     facts += [] if verdict.objective is None else [f"objective {verdict.objective:.12g}"]
+    facts += [f"{verdict.unmet} soft violated"] if verdict.unmet else []
     print(f"{instance.name}: {', '.join(facts)}")

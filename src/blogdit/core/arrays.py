@@ -11,6 +11,15 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 
 
+class WriteOnce:
+    """An object whose attributes cannot be replaced once they are set."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__:
+            raise AttributeError(f"{type(self).__name__}.{name} cannot be changed; build a new one")
+        super().__setattr__(name, value)
+
+
 def integers(data: npt.ArrayLike, name: str, ndim: int, width: int | None = None) -> IntArray:
     """`data` as a read-only int64 array with the given number of dimensions, or a ValueError that names it.
 

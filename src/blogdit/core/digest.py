@@ -23,7 +23,11 @@ def _add(found: blake2b, part: Any) -> None:
         found.update(f"{part.shape} {part.dtype} ".encode() + part.tobytes())
     elif isinstance(part, bytes):
         found.update(part)
+    elif isinstance(part, tuple):
+        for one in part:
+            _add(found, one)
     elif hasattr(part, "__dict__"):
+        found.update(type(part).__name__.encode())
         for name, attribute in sorted(vars(part).items()):
             found.update(name.encode())
             _add(found, attribute)
@@ -33,5 +37,4 @@ def _add(found: blake2b, part: Any) -> None:
 
 def structure_digest(instance: Instance, *more: Any) -> bytes:
     """Of domains, constraints and objective, and of what is added."""
-    groups = [part for group in instance.constraints for part in (group.kind.encode(), group)]
-    return digest(instance.domain_sizes, *groups, instance.objective, *more)
+    return digest(instance.domains, instance.constraints, instance.objective, *more)

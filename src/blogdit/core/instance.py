@@ -9,72 +9,23 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from blogdit.core.arrays import check_range, integers, reals
-from blogdit.core.constraints import Constraint, IntArray, WriteOnce, require_two_variables
+from blogdit.core.arrays import check_range, integers
+from blogdit.core.constraints import Constraint, IntArray
+from blogdit.core.derived import Derived, checked
+from blogdit.core.domains import Domains
+from blogdit.core.objective import Objective as Objective
 
-MOST_VALUES = 1 << 31  # of one variable: keeps the integer arithmetic of the checks within 64 bits
-Sense = Literal["minimize", "maximize"]
 _Broken = tuple[str, Callable[[int], Any], IntArray, IntArray]  # kind, scope of an index, indices, amounts
 
 
-class Objective(WriteOnce):
-    """A sum to minimise or maximise, of three kinds of weighted terms:
-
-    - `unary`: rows (i, a), earned where x_i = a;
-    - `differ`: rows (i, j), earned where x_i != x_j;
-    - `pairwise`: rows (i, j, a, b), earned where x_i = a and x_j = b.
-    """
-
-    def __init__(
-        self,
-        sense: Sense,
-        unary: npt.ArrayLike = (),
-        unary_weights: npt.ArrayLike = (),
-        differ: npt.ArrayLike = (),
-        differ_weights: npt.ArrayLike = (),
-        pairwise: npt.ArrayLike = (),
-        pairwise_weights: npt.ArrayLike = (),
-    ):
-        if sense not in ("minimize", "maximize"):
-            raise ValueError(f"sense must be minimize or maximize, got {sense!r}")
-        self.sense: Sense = sense
-        self.unary = integers(unary, "unary", 2, 2)
-        self.differ = integers(differ, "differ", 2, 2)
-        self.pairwise = integers(pairwise, "pairwise", 2, 4)
-        self.unary_weights = reals(unary_weights, "unary_weights", len(self.unary))
-        self.differ_weights = reals(differ_weights, "differ_weights", len(self.differ))
-        self.pairwise_weights = reals(pairwise_weights, "pairwise_weights", len(self.pairwise))
-        weights = np.concatenate([self.unary_weights, self.differ_weights, self.pairwise_weights])
-        with np.errstate(over="ignore"):
-            if not np.isfinite(np.abs(weights).sum()):
-                raise ValueError("the weights of an objective must have a finite sum")
-        require_two_variables(self.differ)
-        require_two_variables(self.pairwise[:, :2])
-
-    def validate(self, domain_sizes: IntArray) -> None:
-        count = len(domain_sizes)
-        for name, variables in (
-            ("unary", self.unary[:, 0]),
-            ("differ", self.differ),
-            ("pairwise", self.pairwise[:, :2]),
-        ):
-            check_range(variables, 0, count, f"objective {name} variables")
-        check_range(self.unary[:, 1], 0, domain_sizes[self.unary[:, 0]], "objective unary values")
-        check_range(self.pairwise[:, 2:], 0, domain_sizes[self.pairwise[:, :2]], "objective pairwise values")
-
-    def value(self, values: IntArray) -> float:
-        earned = self.unary_weights[values[self.unary[:, 0]] == self.unary[:, 1]].sum()
-        earned += self.differ_weights[values[self.differ[:, 0]] != values[self.differ[:, 1]]].sum()
-        both = (values[self.pairwise[:, :2]] == self.pairwise[:, 2:]).all(axis=1)
-        return float(earned + self.pairwise_weights[both].sum())
-
-    def better(self, candidate: float, incumbent: float) -> bool:
-        return candidate < incumbent if self.sense == "minimize" else candidate > incumbent
+def label_text(label: Any) -> str:
+    """The name of a variable; one of several parts as words."""
+    return " ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
 def _itself(variable: int) -> tuple[int, ...]:
@@ -91,7 +42,7 @@ class Violation:
     amount: int
 
     def describe(self, labels: Sequence[Any] | None = None) -> str:
-        shown = [str(i if labels is None else labels[i]) for i in self.variables[:12]]
+        shown = [label_text(i if labels is None else labels[i]) for i in self.variables[:12]]
         more = ", ..." if len(self.variables) > 12 else ""
         return f"{self.kind}({', '.join(shown)}{more}) violated by {self.amount}"
 
@@ -102,7 +53,9 @@ class Verdict:
 
     violated: int
     objective: float | None
+    unmet: int = 0  # soft constraints that are violated; the objective counts their weights
     _broken: tuple[_Broken, ...] = field(default=(), repr=False, compare=False)
+    _unmet: tuple[_Broken, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def satisfied(self) -> bool:
@@ -114,9 +67,17 @@ class Verdict:
 
     def violations(self) -> Iterator[Violation]:
         """Each violated constraint, one at a time (there may be millions)."""
-        for kind, scope_of, indices, amounts in self._broken:
-            for index, amount in zip(indices, amounts, strict=True):
-                yield Violation(kind, tuple(int(i) for i in scope_of(int(index))), int(amount))
+        return _each(self._broken)
+
+    def unmet_soft(self) -> Iterator[Violation]:
+        """Each violated soft constraint."""
+        return _each(self._unmet)
+
+
+def _each(broken: Sequence[_Broken]) -> Iterator[Violation]:
+    for kind, scope_of, indices, amounts in broken:
+        for index, amount in zip(indices, amounts, strict=True):
+            yield Violation(kind, tuple(int(i) for i in scope_of(int(index))), int(amount))
 
 
 def _kept(labels: Sequence[Any] | None) -> Sequence[Any] | None:
@@ -140,6 +101,11 @@ class Instance:
 
     `givens` maps variables to the value they must keep. `positions` (n, d) places variables on a grid, which a
     model may use; `labels` are the names the variables had where they came from, for reports.
+
+    `values` has a list of numbers or names for each variable, or one list for all: what its values 0, 1, ... mean.
+    Sums, minima and comparisons work with these numbers. What names a single value (a given, a literal, a tuple) names
+    its place in the list. `derived` has rows (variable, group, row): variables that constraint `row` of
+    `constraints[group]` defines, each after those that it follows from. They are computed, never sampled.
     """
 
     domain_sizes: IntArray
@@ -150,22 +116,22 @@ class Instance:
     name: str = ""
     positions: IntArray | None = None
     labels: Sequence[Any] | None = None
+    values: Sequence[Any] | None = None
+    derived: Sequence[Derived] = ()
+    domains: Domains = field(init=False)
     is_given: npt.NDArray[np.bool_] = field(init=False)
     given_values: IntArray = field(init=False)  # 0 where is_given is false
 
     def __post_init__(self) -> None:
-        sizes = integers(self.domain_sizes, "domain_sizes", 1)
-        wrong = (sizes < 1) | (sizes > MOST_VALUES)
-        if wrong.any():
-            at = int(np.argmax(wrong))
-            raise ValueError(f"domain_sizes must lie in 1..{MOST_VALUES}, got {sizes[at]} for variable {at}")
+        domains = Domains(self.domain_sizes, self.values)
+        sizes = domains.sizes
         if isinstance(self.constraints, Constraint):
             raise ValueError("constraints must be a sequence of them, got one; expected (constraint,)")
         constraints = tuple(self.constraints)
         for group in constraints:
-            group.validate(sizes)
+            group.validate(domains)
         if self.objective is not None:
-            self.objective.validate(sizes)
+            self.objective.validate(domains)
         try:
             givens = dict(self.givens)
         except (TypeError, ValueError):
@@ -189,6 +155,9 @@ class Instance:
             array.setflags(write=False)
         fields = {
             "domain_sizes": sizes,
+            "domains": domains,
+            "values": domains.values,
+            "derived": checked(self.derived, constraints, domains),
             "constraints": constraints,
             "positions": positions,
             "is_given": is_given,
@@ -203,7 +172,7 @@ class Instance:
         """For pickle and copy, which know no read-only dict: built again from what it was built from."""
         givens = dict(self.givens)
         arguments = (self.domain_sizes, self.constraints, self.objective, givens, self.problem, self.name)
-        return Instance, (*arguments, self.positions, self.labels)
+        return Instance, (*arguments, self.positions, self.labels, self.values, self.derived)
 
     def __repr__(self) -> str:
         parts = [f"{self.size} variables", f"{sum(len(group) for group in self.constraints)} constraints"]
@@ -215,23 +184,33 @@ class Instance:
         """Number of variables."""
         return len(self.domain_sizes)
 
+    @property
+    def groups(self) -> tuple[Constraint, ...]:
+        """All groups of constraints: those that must hold, then the soft ones."""
+        return (*self.constraints, *(group for group, _ in (() if self.objective is None else self.objective.soft)))
+
     def verify(self, values: npt.ArrayLike) -> Verdict:
         """Check an assignment exactly. Only an ill-formed one (wrong length, not integers) is an error."""
         assignment = integers(values, "values", 1)
         if len(assignment) != self.size:
             raise ValueError(f"values must have one entry per variable: {len(assignment)} for {self.size}")
         broken: list[_Broken] = []
+        unmet: list[_Broken] = []
 
-        def record(kind: str, scope_of: Callable[[int], Any], amounts: npt.NDArray[Any]) -> None:
+        def record(found: list[_Broken], kind: str, scope_of: Callable[[int], Any], amounts: npt.NDArray[Any]) -> None:
             indices = np.flatnonzero(amounts)
             if len(indices):
-                broken.append((kind, scope_of, indices, amounts[indices].astype(np.int64)))
+                found.append((kind, scope_of, indices, amounts[indices].astype(np.int64)))
 
-        record("domain", _itself, (assignment < 0) | (assignment >= self.domain_sizes))
-        record("given", _itself, self.is_given & (assignment != self.given_values))
+        record(broken, "domain", _itself, (assignment < 0) | (assignment >= self.domain_sizes))
+        record(broken, "given", _itself, self.is_given & (assignment != self.given_values))
         # A value outside its domain is reported above; bounded, it cannot overflow the sums of the checks below.
         assignment = np.clip(assignment, -1, self.domain_sizes)
+        numbers = self.domains.numbers(assignment)
         for group in self.constraints:
-            record(group.kind, group.scope, group.violations(assignment))
-        objective = None if self.objective is None else self.objective.value(assignment)
-        return Verdict(sum(len(indices) for _, _, indices, _ in broken), objective, tuple(broken))
+            record(broken, group.kind, group.scope, group.violations(assignment, numbers))
+        objective = None if self.objective is None else self.objective.value(assignment, numbers)
+        for group, _ in () if self.objective is None else self.objective.soft:
+            record(unmet, group.kind, group.scope, group.violations(assignment, numbers))
+        violated, unmet_number = (sum(len(indices) for _, _, indices, _ in found) for found in (broken, unmet))
+        return Verdict(violated, objective, unmet_number, tuple(broken), tuple(unmet))

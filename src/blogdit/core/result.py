@@ -77,6 +77,15 @@ class Result:
     def objective(self) -> float | None:
         return self.verdict.objective
 
+    @property
+    def answer(self) -> dict[Any, Any]:
+        """The value of each variable, both as the instance calls them; without names, as numbers."""
+        labels = range(self.instance.size) if self.instance.labels is None else self.instance.labels
+        call = self.instance.domains.call
+        return {
+            label: call(i, value) for i, (label, value) in enumerate(zip(labels, self.values.tolist(), strict=True))
+        }
+
     def record(self) -> dict[str, Any]:
         """The JSON object that files and the command line use."""
         sampler = self.sampler and {"objective": _plain(self.sampler.objective), "violations": self.sampler.violations}

@@ -20,15 +20,15 @@ USUAL_SHARE = 0.9  # of the variables with a gain have at most `Pairs.usual`: a 
 
 
 def pairs_only(instance: Instance) -> bool:
-    """Whether every constraint is on two variables, and a table of all values has room in memory."""
+    """Whether every constraint, soft ones too, is on two variables, and a table of all values has room in memory."""
     cells = instance.size * int(instance.domain_sizes.max(initial=1))
-    return cells <= MOST_CELLS and all(isinstance(group, NotEqual | Conflict) for group in instance.constraints)
+    return cells <= MOST_CELLS and all(isinstance(group, NotEqual | Conflict) for group in instance.groups)
 
 
 def terms_on_pairs(instance: Instance) -> int:
     """How many constraints and terms of the objective are on two variables, if `pairs_only`."""
     goal = instance.objective
-    return sum(map(len, instance.constraints)) + (0 if goal is None else len(goal.differ) + len(goal.pairwise))
+    return sum(map(len, instance.groups)) + (0 if goal is None else len(goal.differ) + len(goal.pairwise))
 
 
 class Pairs:
@@ -44,7 +44,7 @@ class Pairs:
     def __init__(self, instance: Instance):
         goal = instance.objective or Objective("minimize")
         sign = 1.0 if goal.sense == "minimize" else -1.0
-        gains = _largest_gains(instance.size, goal)
+        gains = _largest_gains(instance, goal)
         self.most = float(gains.max(initial=0.0)) or 1.0  # that one variable can gain
         self.usual = _usual_gain(instance, goal, gains)
         self.slack = (
@@ -63,11 +63,11 @@ class Pairs:
 
         add(goal.differ, None, -sign * goal.differ_weights)  # to earn w for differing is to pay -w for being equal
         add(goal.pairwise[:, :2], goal.pairwise[:, 2:], sign * goal.pairwise_weights)
-        for group in instance.constraints:
+        for group, costs in (*((one, np.full(len(one), penalty)) for one in instance.constraints), *goal.soft):
             if isinstance(group, NotEqual):
-                add(group.pairs, None, np.full(len(group), penalty))
+                add(group.pairs, None, costs)
             elif isinstance(group, Conflict):
-                add(group.pairs, group.values, np.full(len(group), penalty))
+                add(group.pairs, group.values, costs)
         joined = np.concatenate(ends)
         order = np.argsort(joined[:, 0], kind="stable")
         self.owner, self.other = joined[order].T
@@ -93,9 +93,13 @@ class Pairs:
         return neighbours
 
 
-def _largest_gains(size: int, goal: Objective) -> FloatArray:
+def _largest_gains(instance: Instance, goal: Objective) -> FloatArray:
     """The most that a change of each variable can gain through the objective, (n,)."""
-    gains = np.zeros(size)
+    gains, domains = np.zeros(instance.size), instance.domains
+    spans = (domains.greatest - domains.least)[goal.linear]
+    np.add.at(gains, goal.linear, np.abs(goal.linear_weights) * spans)
+    for group, costs in goal.soft:
+        np.add.at(gains, group.members.variables, costs[group.members.owner])
     np.add.at(gains, goal.unary[:, 0], np.abs(goal.unary_weights))
     for end in (0, 1):
         np.add.at(gains, goal.differ[:, end], np.abs(goal.differ_weights))
@@ -106,7 +110,8 @@ def _largest_gains(size: int, goal: Objective) -> FloatArray:
 def _usual_gain(instance: Instance, goal: Objective, gains: npt.NDArray[np.float64]) -> float | None:
     """What most variables can gain at most, if all terms on pairs are constraints; else None."""
     earning = gains[gains > 0]
-    if len(goal.differ) or len(goal.pairwise) or not len(earning) or not any(map(len, instance.constraints)):
+    on_pairs = len(goal.differ) or len(goal.pairwise) or len(goal.soft)
+    if on_pairs or not len(earning) or not any(map(len, instance.constraints)):
         return None
     return float(np.quantile(earning, USUAL_SHARE))
 
@@ -114,7 +119,8 @@ def _usual_gain(instance: Instance, goal: Objective, gains: npt.NDArray[np.float
 def _unary_costs(instance: Instance, goal: Objective, sign: float) -> FloatArray:
     """(n, K)"""
     unary = np.zeros((instance.size, int(instance.domain_sizes.max(initial=1))))
-    np.add.at(unary, (goal.unary[:, 0], goal.unary[:, 1]), sign * goal.unary_weights)
+    terms, weights = goal.by_value(instance.domains)
+    np.add.at(unary, (terms[:, 0], terms[:, 1]), sign * weights)
     unary[np.arange(unary.shape[1]) >= instance.domain_sizes[:, None]] = np.inf
     given = instance.is_given
     unary[given] = np.inf

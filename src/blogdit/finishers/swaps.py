@@ -66,7 +66,7 @@ class Swaps(LocalSearch):
 def is_independent_set(instance: Instance) -> bool:
     """Whether all is about how many variables are at 1, and a pair may not have both of them there."""
     goal = instance.objective
-    if goal is None or len(goal.differ) or len(goal.pairwise) or (instance.domain_sizes > 2).any():
+    if goal is None or not goal.has_only("unary") or (instance.domain_sizes > 2).any():
         return False
     if (instance.given_values[instance.is_given] != 0).any():
         return False

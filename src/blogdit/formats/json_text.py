@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Any, TypeVar
 
 import numpy as np
 
 from blogdit.core.arrays import integers
-from blogdit.core.constraints import AllDifferent, Conflict, Constraint, Count, Linear, NotEqual, Scopes, Table
+from blogdit.core.constraints import (
+    FAR,
+    AllDifferent,
+    Conflict,
+    Constraint,
+    Count,
+    FloatArray,
+    Function,
+    Linear,
+    NotEqual,
+    Scopes,
+    Sum,
+    Table,
+)
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance, Objective
 from blogdit.formats.text import Lines, OnError
@@ -21,11 +34,15 @@ T = TypeVar("T")
 FORMAT, VERSION = "blogdit-csp", 1
 # The keys of a constraint in JSON are the arguments and the attributes of its class.
 KINDS: dict[str, type[Constraint]] = {
-    kind.kind: kind for kind in (AllDifferent, NotEqual, Conflict, Linear, Count, Table)
+    kind.kind: kind for kind in (AllDifferent, NotEqual, Conflict, Linear, Count, Sum, Function, Table)
 }
-OBJECTIVE_KEYS = ("unary", "unary_weights", "differ", "differ_weights", "pairwise", "pairwise_weights")
+PLAIN = ("which", "exactly")  # arguments that are no lists
+OBJECTIVE_KEYS = (
+    "unary", "unary_weights", "linear", "linear_weights", "differ", "differ_weights", "pairwise", "pairwise_weights",
+)  # fmt: skip
 INSTANCE_KEYS = {
     "format", "version", "problem", "name", "domain_sizes", "givens", "constraints", "objective", "positions", "labels",
+    "values", "derived",
 }  # fmt: skip
 
 
@@ -120,16 +137,21 @@ def from_json(data: dict[str, Any], name: str = "") -> Instance:
         raise ValueError("givens must be a list of [variable, value] pairs")
     if len({str(pair[0]) for pair in givens}) < len(givens):
         raise ValueError("givens names a variable twice")
-    labels, positions = data.get("labels"), data.get("positions")
+    labels, positions, values = data.get("labels"), data.get("positions"), data.get("values")
+    groups = [_constraint(entry) for entry in _array(data.get("constraints", []), "constraints")]
     instance = Instance(
         domain_sizes=integers(_array(data.get("domain_sizes"), "domain_sizes"), "domain_sizes", 1),
-        constraints=tuple(_constraint(entry) for entry in _array(data.get("constraints", []), "constraints")),
-        objective=_objective(data.get("objective")),
+        constraints=tuple(group for group, weight in groups if weight is None),
+        objective=_objective(data.get("objective"), [one for one in groups if one[1] is not None]),
         givens=_given_map(givens),
         problem=data.get("problem", "csp"),
         name=data.get("name") or name,
         positions=None if positions is None else integers(_array(positions, "positions"), "positions", 2),
-        labels=None if labels is None else tuple(_array(labels, "labels")),
+        labels=None
+        if labels is None
+        else [tuple(one) if isinstance(one, list) else one for one in _array(labels, "labels")],
+        values=None if values is None else _array(values, "values"),
+        derived=_array(data.get("derived", []), "derived"),
     )
     family = families().get(instance.problem)
     return instance if family is None else family.adopt(instance)
@@ -145,19 +167,29 @@ def to_json(instance: Instance) -> dict[str, Any]:
     }
     if instance.givens:
         data["givens"] = [[int(variable), int(value)] for variable, value in instance.givens.items()]
-    if instance.constraints:
-        data["constraints"] = [
-            {"kind": group.kind} | {key: _plain(getattr(group, key), group) for key in _arguments(type(group))}
-            for group in instance.constraints
-        ]
+    soft = () if instance.objective is None else instance.objective.soft
+    if instance.constraints or soft:
+        data["constraints"] = [_entry(group) for group in instance.constraints]
+        data["constraints"] += [_entry(group) | {"weight": _weight(weights)} for group, weights in soft]
     if instance.objective is not None:
         terms = {key: getattr(instance.objective, key).tolist() for key in OBJECTIVE_KEYS}
         data["objective"] = {"sense": instance.objective.sense} | {key: term for key, term in terms.items() if term}
     if instance.positions is not None:
         data["positions"] = instance.positions.tolist()
     if instance.labels is not None:
-        data["labels"] = [label if isinstance(label, str | int | float) else str(label) for label in instance.labels]
+        data["labels"] = plain_labels(instance.labels)
+    if instance.values:
+        alike = all(row == instance.values[0] for row in instance.values)
+        data["values"] = list(instance.values[0]) if alike else [list(row) for row in instance.values]
+    if instance.derived:
+        data["derived"] = [list(row) for row in instance.derived]
     return data
+
+
+def plain_labels(labels: Sequence[Any]) -> list[Any]:
+    """As JSON holds them; a label of two parts, a row and a column, is a list."""
+    lists = (list(label) if isinstance(label, tuple) else label for label in labels)
+    return [label if isinstance(label, str | int | float | list) else str(label) for label in lists]
 
 
 def write_json(instances: Iterable[Instance], handle: IO[str]) -> None:
@@ -166,37 +198,59 @@ def write_json(instances: Iterable[Instance], handle: IO[str]) -> None:
         handle.write(json.dumps(to_json(instance), separators=(",", ":")) + "\n")
 
 
-def _arguments(kind: type[Constraint]) -> list[str]:
-    return list(inspect.signature(kind).parameters)
+def _arguments(kind: type[Constraint]) -> dict[str, Any]:
+    """The arguments of a kind, with their defaults."""
+    return {name: one.default for name, one in inspect.signature(kind).parameters.items()}
 
 
-def _plain(value: Any, group: Constraint) -> Any:
+def _entry(group: Constraint) -> dict[str, Any]:
+    defaults = _arguments(type(group))
+    plain = {key: _plain(getattr(group, key), key, group) for key in defaults}
+    return {"kind": group.kind} | {key: value for key, value in plain.items() if value != defaults[key]}
+
+
+def _plain(value: Any, key: str, group: Constraint) -> Any:
     if isinstance(value, Scopes):
         return [value[j].tolist() for j in range(len(value))]
-    if isinstance(group, Linear) and value is group.coefficients:  # one row per scope, as they were given
-        return [row.tolist() for row in np.split(value, group.scopes.offsets[1:-1])] if len(group) else []
-    return value.tolist() if isinstance(value, np.ndarray) else list(value)
+    if type(group) is Sum and key in ("low", "high"):
+        bounds = [None if abs(one) >= FAR else one for one in value.tolist()]
+        return bounds if any(one is not None for one in bounds) else None
+    if key in group.per_entry and value is not None:  # one row per scope, as they were given
+        offsets = group.scopes.offsets  # type: ignore[attr-defined]
+        return [row.tolist() for row in np.split(value, offsets[1:-1])] if len(group) else []
+    return value.tolist() if isinstance(value, np.ndarray) else list(value) if isinstance(value, tuple) else value
 
 
-def _constraint(entry: Any) -> Constraint:
+def _weight(weights: FloatArray) -> float | list[float]:
+    """One number, if it is the same for all constraints of a group."""
+    return float(weights[0]) if len(weights) and (weights == weights[0]).all() else weights.tolist()
+
+
+def _constraint(entry: Any) -> tuple[Constraint, Any]:
+    """A group and its weight, None if it must hold."""
     kind = KINDS.get(str(entry.get("kind"))) if isinstance(entry, dict) else None
     if kind is None:
         raise ValueError(f'a constraint must be an object with "kind" one of {", ".join(KINDS)}')
-    wanted = _arguments(kind)
-    _refuse_unknown(entry, {"kind", *wanted}, kind.kind)
-    missing = [key for key in wanted if key not in entry]
+    defaults = _arguments(kind)
+    _refuse_unknown(entry, {"kind", "weight", *defaults}, kind.kind)
+    missing = [key for key, default in defaults.items() if default is inspect.Parameter.empty and key not in entry]
     if missing:
         raise ValueError(f"{kind.kind} needs {missing[0]!r}")
-    return kind(**{key: _array(entry[key], f"{kind.kind} {key}") for key in wanted})
+    given = {key: entry[key] for key in defaults if key in entry}
+    lists = {key: value for key, value in given.items() if key not in PLAIN}
+    return kind(**given | {key: _array(value, f"{kind.kind} {key}") for key, value in lists.items()}), entry.get(
+        "weight"
+    )
 
 
-def _objective(entry: Any) -> Objective | None:
+def _objective(entry: Any, soft: Sequence[tuple[Constraint, Any]]) -> Objective | None:
     if entry is None:
-        return None
+        return Objective("minimize", soft=soft) if soft else None
     if not isinstance(entry, dict):
         raise ValueError("objective must be an object")
     _refuse_unknown(entry, {"sense", *OBJECTIVE_KEYS}, "the objective")
-    return Objective(entry.get("sense"), **{k: _array(v, f"objective {k}") for k, v in entry.items() if k != "sense"})  # type: ignore[arg-type]
+    terms = {key: _array(value, f"objective {key}") for key, value in entry.items() if key != "sense"}
+    return Objective(entry.get("sense"), **terms, soft=soft)  # type: ignore[arg-type]
 
 
 def _given_map(pairs: list[list[int]]) -> dict[int, int]:

@@ -14,7 +14,7 @@ from blogdit.core.arrays import IntArray, integers
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance, Verdict
 from blogdit.core.result import VALID, Result, Status
-from blogdit.formats.json_text import json_objects, looks_like_json
+from blogdit.formats.json_text import json_objects, looks_like_json, plain_labels
 from blogdit.formats.latin_text import list_squares, looks_like_latin
 from blogdit.formats.sudoku_text import list_boards
 from blogdit.formats.text import Lines, create_text, open_lines
@@ -56,14 +56,16 @@ def solution(data: Mapping[str, Any]) -> Solution:
 
 
 def record(result: Result) -> dict[str, Any]:
-    """`result.record()` with a Sudoku's values as its string of digits, else with the names of the variables."""
+    """`result.record()` with a Sudoku's values as its string of digits, else with the names of variables and values."""
     data = result.record()
     instance, values = result.instance, result.values
     inside = bool(((values >= 0) & (values < instance.domain_sizes)).all())
     if instance.problem == "sudoku" and inside and instance.domain_sizes[0] <= len(sudoku.SYMBOLS):
         data["values"] = sudoku.text(instance, values)
     elif instance.labels is not None:
-        data["labels"] = [label if isinstance(label, str | int | float) else str(label) for label in instance.labels]
+        data["labels"] = plain_labels(instance.labels)
+    if instance.values is not None:
+        data["answer"] = [instance.domains.call(variable, value) for variable, value in enumerate(values.tolist())]
     return data
 
 

@@ -22,7 +22,8 @@ from torch import Tensor
 
 from blogdit.core.instance import Instance
 from blogdit.method.literals import Literals, build_literals
-from blogdit.method.structure import Structure, build_structure, pad
+from blogdit.method.structure import Structure, build_structure
+from blogdit.method.tensors import pad
 
 T = TypeVar("T")
 GIVEN_LOGIT = 10.0  # a given value has this logit, the others its negative
@@ -103,8 +104,13 @@ class Batch:
 
     @property
     def free(self) -> Tensor:
-        """(R, M): variables that a block may hold."""
-        return self.real & ~self.given
+        """(R, M): variables that a block may hold: neither given nor derived from others."""
+        return self.real & ~self.given & ~self.derived
+
+    @property
+    def derived(self) -> Tensor:
+        """(R, M): variables whose values follow from others; not those that are given."""
+        return self.structure.derived.is_derived.reshape(1, -1) & ~self.given
 
     def allowed(self, logits: Tensor) -> Tensor:
         """Logits (R, M, K) with minus infinity at values outside the domains."""
@@ -165,6 +171,8 @@ def same_structure(instances: Sequence[Instance]) -> bool:
         other.domain_sizes is first.domain_sizes
         and other.objective is first.objective
         and other.positions is first.positions
+        and other.values == first.values
+        and other.derived == first.derived
         and len(other.constraints) == len(first.constraints)
         and all(a is b for a, b in zip(other.constraints, first.constraints, strict=True))
         for other in instances

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from blogdit.method.batch import Batch
-from blogdit.method.energy import move_costs, violation_scores
+from blogdit.method.derived import derive
+from blogdit.method.energy import move_costs, one_hot, violation_scores
 from blogdit.method.noise import Noise
 
 SelectorName = Literal["all", "random", "margin", "critical", "related"]
@@ -152,27 +153,25 @@ def _incidence(batch: Batch) -> tuple[Tensor, Tensor, Tensor, list[int]]:
     s = batch.structure
     variables, owners, presents = [], [], []
     counts: list[int] = []
-    for pairs in (s.not_equal, s.conflict, s.differ, s.pairwise):
+    for pairs in (s.not_equal, s.conflict, s.differ, s.pairwise, s.soft.not_equal, s.soft.conflict):
         number = pairs.weights.shape[1]
         variables.append(pairs.variables.flatten(1))
         owner = torch.arange(number, device=batch.device).repeat_interleave(2) + sum(counts)
         owners.append(owner.expand(batch.groups, -1))
         presents.append((pairs.weights != 0).repeat_interleave(2, 1))
         counts.append(number)
-    for scopes in (s.all_different, s.linear, s.count):
-        variables.append(scopes.variables)
-        owners.append(scopes.owner + sum(counts))
-        presents.append(scopes.present)
-        counts.append(scopes.bounds.shape[1])
-    first = torch.ones_like(s.table.owner, dtype=torch.bool)  # one tuple row of each table names its scope
-    first[:, 1:] = s.table.owner[:, 1:] != s.table.owner[:, :-1]
-    variables.append(s.table.variables.flatten(1))
-    owners.append((s.table.owner[..., None] + sum(counts)).expand_as(s.table.variables).flatten(1))
-    presents.append((s.table.present & first[..., None]).flatten(1))
-    counts.append(s.table.real.shape[1])
+    for t in (s, s.soft):
+        for terms in (t.all_different, t.linear, t.count, t.sum, t.function, t.table):
+            variables.append(terms.members.variables)
+            owners.append(terms.members.owner + sum(counts))
+            presents.append(terms.members.present)
+            counts.append(terms.weights.shape[1])
     return torch.cat(variables, 1), torch.cat(owners, 1), torch.cat(presents, 1), counts
 
 
 def decode(logits: Tensor, batch: Batch) -> Tensor:
-    """The likeliest value of each variable, (R, M)."""
-    return batch.allowed(logits).argmax(-1)
+    """The likeliest value of each variable, (R, M); of a derived variable, the one that follows from the others."""
+    values = batch.allowed(logits).argmax(-1)
+    if not batch.structure.derived.depth:
+        return values
+    return derive(one_hot(values, batch).double(), batch).argmax(-1)

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from blogdit.method.batch import Batch
 from blogdit.method.blocks import Schedule, Selector
+from blogdit.method.derived import with_derived
 from blogdit.method.gumbel import direct_update
 from blogdit.method.noise import Noise
 
@@ -54,23 +55,26 @@ class Transition(NamedTuple):
 
 
 def prior(batch: Batch, config: ChainConfig, noise: Noise) -> Tensor:
-    """Z_T ~ N(0, s^2 I), (R, M, K), with the given variables clamped to their values."""
-    return torch.where(batch.given[..., None], batch.certain(batch.given_value), _fresh(batch, config, noise))
+    """Z_T ~ N(0, s^2 I), (R, M, K), with the given variables clamped to their values and derived ones filled in."""
+    logits = torch.where(batch.given[..., None], batch.certain(batch.given_value), _fresh(batch, config, noise))
+    return with_derived(logits, batch)
 
 
 def reverse_step(
     denoise: Denoise, batch: Batch, logits: Tensor, block: Tensor, config: ChainConfig, noise: Noise
 ) -> Transition:
-    """Sample Z_{t-1} ~ q(. | Z_t, m_t). Only variables of the block change."""
+    """Sample Z_{t-1} ~ q(. | Z_t, m_t). Only variables of the block change, and those that follow from them."""
     fresh = _fresh(batch, config, noise) if config.hide_block else None  # (R, M, K)
     if config.kernel == "gumbel":
-        return Transition(*direct_update(denoise, batch, logits, block, fresh, noise), block)
+        drawn, corrupted, mean, log_variance = direct_update(denoise, batch, logits, block, fresh, noise)
+        return Transition(with_derived(drawn, batch), corrupted, mean, log_variance, block)
     inside = block[..., None]
-    corrupted = logits if fresh is None else torch.where(inside, fresh, logits)
+    corrupted = with_derived(logits if fresh is None else torch.where(inside, fresh, logits), batch)
     mean, log_variance = denoise(corrupted, block)
     epsilon = batch.lay(noise.normal(batch.chains, batch.size, batch.variables, batch.values))
     sampled = mean + torch.exp(0.5 * log_variance) * epsilon
-    return Transition(torch.where(inside, sampled, logits), corrupted, mean, log_variance, block)
+    drawn = with_derived(torch.where(inside, sampled, logits), batch)
+    return Transition(drawn, corrupted, mean, log_variance, block)
 
 
 def sample(

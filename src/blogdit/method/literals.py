@@ -69,23 +69,26 @@ def _rules(structure: Structure) -> _Rules:
     present, kinds = [torch.ones_like(every, dtype=torch.bool)], [every.new_full((groups, variables), VARIABLE)]
     taken = variables  # factors so far
 
-    def add(owner: Tensor, variable: Tensor, real: Tensor, kind: Tensor) -> None:
-        """A factor for each owner (G, T) and value; kind (G, owners)."""
+    def add(owner: Tensor, variable: Tensor, real: Tensor, kind: Tensor, slots: Tensor, width: int) -> None:
+        """A factor for each owner (G, T) and each of `width` slots, which values take; kind (G, owners, width)."""
         nonlocal taken
-        factors.append((taken + owner[..., None] * values + value).flatten(1))
+        factors.append((taken + owner[..., None] * width + slots).flatten(1))
         places.append((variable[..., None] * values + value).flatten(1))
         present.append(real[..., None].expand(*real.shape, values).flatten(1))
-        kinds.append(kind[..., None].expand(*kind.shape, values).flatten(1))
-        taken += kind.shape[1] * values
+        kinds.append(kind.flatten(1))
+        taken += kind.shape[1] * width
 
     scopes = structure.all_different
-    kind = torch.where(scopes.bounds[..., 0] > 0, EXACTLY_ONE, AT_MOST_ONE)
-    add(scopes.owner, scopes.variables, scopes.present, kind)
+    slots = scopes.slots if scopes.slots.shape[1] else value
+    needed = torch.arange(scopes.width, device=device) < scopes.required[..., None]
+    kind = torch.where(needed, EXACTLY_ONE, AT_MOST_ONE)
+    add(scopes.members.owner, scopes.members.variables, scopes.members.present, kind, slots, scopes.width)
     pairs = structure.not_equal
     count = pairs.weights.shape[1]
     owner = torch.arange(count, device=device).repeat_interleave(2).expand(groups, -1)
     real = (pairs.weights != 0).repeat_interleave(2, 1)
-    add(owner, pairs.variables.flatten(1), real, owner.new_full((groups, count), AT_MOST_ONE))
+    kind = owner.new_full((groups, count, values), AT_MOST_ONE)
+    add(owner, pairs.variables.flatten(1), real, kind, value, values)
 
     factor, order = torch.cat(factors, 1).sort(dim=1, stable=True)
     return _Rules(

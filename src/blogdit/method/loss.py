@@ -18,6 +18,7 @@ from torch import Tensor
 
 from blogdit.method.batch import Batch
 from blogdit.method.chain import ChainConfig, Transition
+from blogdit.method.derived import derive
 from blogdit.method.energy import AllDifferentForm, energy
 
 
@@ -79,7 +80,7 @@ def path_loss(
             matchings.append(step.mean.new_zeros(batch.rows, batch.groups))
         shares.append(step.block.sum() / batch.free.sum().clamp(min=1))
         resampled = resampled | step.block
-    relaxed = batch.allowed(step.logits).softmax(-1)  # (R, M, K)
+    relaxed = derive(batch.allowed(step.logits).softmax(-1), batch)  # (R, M, K)
     energies = energy(relaxed, batch, form=form)  # (R, G)
     spread, matching = torch.stack(entropies).sum(0).mean(), torch.stack(matchings).sum(0).mean()
     loss = (weights * energies).mean() + tau * matching - (tau * spread if with_entropy else 0.0)

@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from blogdit.core.constraints import AllDifferent, Conflict, Count, IntArray, Linear, NotEqual, Scopes, Table
+from blogdit.core.constraints import (
+    AllDifferent,
+    Conflict,
+    Constraint,
+    Function,
+    IntArray,
+    NotEqual,
+    Scopes,
+    Sum,
+    Table,
+)
 from blogdit.core.instance import Instance
 
 # Of a related pair: wants different values (strength; negative: equal), excludes value pairs, shares a linear, count
@@ -38,11 +48,11 @@ def _cliques(scopes: Scopes) -> IntArray:
 def count_pairs(instance: Instance) -> int:
     """About how many pairs of variables are related: what the time of a step grows with."""
     goal, count = instance.objective, 0
-    for group in instance.constraints:
+    for group in instance.groups:
         if isinstance(group, NotEqual | Conflict):
             count += len(group)
-        elif isinstance(group, AllDifferent | Linear | Count | Table):
-            lengths = group.scopes.lengths if isinstance(group.scopes, Scopes) else Scopes(group.scopes).lengths
+        else:
+            lengths = group.members.lengths
             count += int(np.where(lengths <= LARGEST_CLIQUE, lengths * (lengths - 1) // 2, 16 * lengths).sum())
     return count + (0 if goal is None else len(goal.differ) + len(goal.pairwise))
 
@@ -60,17 +70,11 @@ def _distinct(keys: IntArray) -> IntArray:
 def relation_list(instance: Instance) -> tuple[IntArray, IntArray, npt.NDArray[np.float32]]:
     """Source, target and features of every ordered related pair, sorted by target, each pair once."""
     parts: list[tuple[IntArray, int, npt.NDArray[np.float64] | float]] = []
-    for group in instance.constraints:
-        if isinstance(group, AllDifferent):
-            parts.append((_cliques(group.scopes), 0, 1.0))
-        elif isinstance(group, NotEqual):
-            parts.append((_both_ways(group.pairs), 0, 1.0))
-        elif isinstance(group, Conflict):
-            parts.append((_both_ways(group.pairs), 1, 1.0))
-        elif isinstance(group, Linear | Count):
-            parts.append((_cliques(group.scopes), 2, 1.0))
-        elif isinstance(group, Table):
-            parts.append((_cliques(Scopes(group.scopes)), 2, 1.0))
+    for group in instance.groups:
+        if isinstance(group, NotEqual | Conflict):
+            parts.append((_both_ways(group.pairs), int(isinstance(group, Conflict)), 1.0))
+        else:
+            parts.append((_cliques(group.members), 0 if wants_different_values(group, instance) else 2, 1.0))
     if (objective := instance.objective) is not None:
         sign = 1.0 if objective.sense == "maximize" else -1.0
         if len(objective.differ):
@@ -90,24 +94,45 @@ def relation_list(instance: Instance) -> tuple[IntArray, IntArray, npt.NDArray[n
     return every % n if n else every, every // n if n else every, features
 
 
+def wants_different_values(group: Constraint, instance: Instance) -> bool:
+    """Whether it forbids the same value, and nothing else: all different, and equal values mean the same."""
+    if not isinstance(group, AllDifferent) or group.offsets is not None:
+        return False
+    return instance.values is None or all(instance.domains.aligned(group.scope(index)) for index in range(len(group)))
+
+
 def value_features(instance: Instance, width: int) -> npt.NDArray[np.float32]:
     """(n, width, VALUE_FEATURES). All zero where values are interchangeable."""
     out = np.zeros((instance.size, width, VALUE_FEATURES), np.float32)
-    if instance.objective is not None and len(instance.objective.unary):
-        objective = instance.objective
-        sign = 1.0 if objective.sense == "minimize" else -1.0
-        scale = np.abs(objective.unary_weights).mean() or 1.0
-        at = (objective.unary[:, 0], objective.unary[:, 1], np.zeros(len(objective.unary), np.int64))
-        np.add.at(out, at, (sign * objective.unary_weights / scale).astype(np.float32))
-    top = max(int(instance.domain_sizes.max(initial=1)) - 1, 1)
-    size = np.minimum(np.arange(width), top) / top
-    for group in instance.constraints:
+    if (objective := instance.objective) is not None:
+        terms, weights = objective.by_value(instance.domains)
+        scale = np.abs(weights).mean() if len(terms) else 0.0
+        at = (terms[:, 0], terms[:, 1], np.zeros(len(terms), np.int64))
+        np.add.at(out, at, (objective.sign * weights / (scale or 1.0)).astype(np.float32))
+    for group in instance.groups:
         if isinstance(group, Conflict):
             out[group.pairs, group.values, 1] = 1.0
-        elif isinstance(group, Linear):
-            out[group.scopes.variables, :, 2] = size
-        elif isinstance(group, Count):
-            out[group.scopes.variables, group.values[group.scopes.owner], 3] = 1.0
+        elif isinstance(group, Sum):
+            is_number = group.equals < 0
+            out[group.scopes.variables[~is_number], group.equals[~is_number], 3] = 1.0
+            _add_sizes(out, group.scopes.variables[is_number], instance)
+        elif isinstance(group, Function):
+            _add_sizes(out, np.concatenate([group.scopes.variables[~group.is_index], group.results]), instance)
         elif isinstance(group, Table):
-            out[group.scopes.reshape(-1), :, 2] = size
+            _add_sizes(out, group.scopes.reshape(-1), instance)
     return out
+
+
+def _add_sizes(out: npt.NDArray[np.float32], variables: IntArray, instance: Instance) -> None:
+    """Values that mean numbers: from 0 for the smallest number of the instance to 1 for its largest."""
+    domains, width = instance.domains, out.shape[1]
+    if instance.values is None:
+        most = int(domains.greatest.max(initial=1))
+        out[variables, :, 2] = np.minimum(np.arange(width), most) / max(most, 1)
+        return
+    variables = np.unique(variables[domains.are_numbers[variables]])
+    least = int(domains.least[domains.are_numbers].min(initial=0))
+    most = int(domains.greatest[domains.are_numbers].max(initial=1))
+    for variable in variables.tolist():
+        numbers = domains.of(variable)
+        out[variable, : len(numbers), 2] = (numbers - least) / max(most - least, 1)

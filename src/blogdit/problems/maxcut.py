@@ -41,7 +41,7 @@ def graph_of(instance: Instance) -> Graph:
     goal = instance.objective
     if instance.constraints or goal is None or (instance.domain_sizes != 2).any():
         raise ValueError("maxcut has domains of size 2, no constraints and an objective")
-    if goal.sense != "maximize" or len(goal.unary) or len(goal.pairwise):
+    if goal.sense != "maximize" or not goal.has_only("differ"):
         raise ValueError("the objective of maxcut is to maximize 'differ' terms and nothing else")
     return Graph(instance.size, goal.differ, goal.differ_weights, labels=instance.labels)
 

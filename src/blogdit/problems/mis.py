@@ -46,7 +46,7 @@ def graph_of(instance: Instance) -> Graph:
     if not isinstance(edges, Conflict) or (edges.values != 1).any() or (instance.domain_sizes != 2).any():
         raise ValueError("mis has domains of size 2 and one group of conflict constraints with values 1, 1")
     goal = instance.objective
-    if goal is None or goal.sense != "maximize" or len(goal.differ) or len(goal.pairwise):
+    if goal is None or goal.sense != "maximize" or not goal.has_only("unary"):
         raise ValueError("the objective of mis is to maximize 'unary' terms and nothing else")
     if not np.array_equal(goal.unary, _chosen(instance.size)):
         raise ValueError("the objective of mis has one 'unary' term [v, 1] for each variable v, in order")

@@ -82,12 +82,15 @@ def goal_of(instance: Instance, options: SolveOptions) -> float:
 def instance_key(instance: Instance, seed: int) -> int:
     """32 bits from the seed and the content of an instance."""
     key = zlib.crc32(seed.to_bytes(8, "little", signed=True))
-    arrays = [instance.domain_sizes, instance.is_given, instance.given_values]
-    for group in instance.constraints:
+    arrays: list[npt.NDArray[Any]] = [instance.domain_sizes, instance.is_given, instance.given_values]
+    for group in instance.groups:
         arrays += [a for a in vars(group).values() if isinstance(a, np.ndarray)]
         arrays += [a for s in vars(group).values() if isinstance(s, Scopes) for a in (s.variables, s.offsets)]
     if instance.objective is not None:
         arrays += [a for a in vars(instance.objective).values() if isinstance(a, np.ndarray)]
+        arrays += [weights for _, weights in instance.objective.soft]
+    if instance.values is not None:
+        arrays.append(instance.domains.codes)
     for array in arrays:
         key = zlib.crc32(array.tobytes(), key)
     return key

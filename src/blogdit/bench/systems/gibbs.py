@@ -8,7 +8,8 @@ constraint, so every update is a true Gibbs step. The rate and tau fall geometri
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -24,7 +25,7 @@ from blogdit.method.batch import Batch, collate
 from blogdit.method.blocks import Schedule, Selector
 from blogdit.method.energy import discrete_energy, one_hot
 from blogdit.method.noise import GeneratorNoise, Noise
-from blogdit.method.relations import relation_list
+from blogdit.method.relations import LARGEST_CLIQUE, relation_list
 from blogdit.solver.sampler import keep_best
 from blogdit.solver.slots import TOLERANCE
 
@@ -50,9 +51,12 @@ class Gibbs(System):
     def _run(self, instances: Sequence[Instance], budget: Budget, seed: int) -> list[Result]:
         clock = Clock(budget.seconds)
         steps = STEPS if budget.steps is None and budget.seconds is None else budget.steps
-        batch = collate(instances, budget.chains or CHAINS).to(budget.device)
+        members = [
+            replace(one, derived=()) if one.derived else one for one in instances
+        ]  # it searches for all variables alike
+        batch = collate(members, budget.chains or CHAINS).to(budget.device)
         noise = GeneratorNoise(torch.Generator(budget.device).manual_seed(seed))
-        classes = classes_of(instances, batch)
+        classes = classes_of(members, batch)
         selector, schedule = Selector("random", batch), Schedule()
         values = start(batch, noise)
         best, step = Best(batch), 0
@@ -110,11 +114,23 @@ def independent_classes(instance: Instance) -> IntArray:
     with most neighbours choose first."""
     source, target, _ = relation_list(instance)  # sorted by target
     near = np.split(source, np.searchsorted(target, np.arange(1, instance.size)))
+    inside: dict[int, list[set[int]]] = {}
+    for scope, used in ((scope, set[int]()) for scope in _long_scopes(instance)):
+        for variable in scope.tolist():
+            inside.setdefault(variable, []).append(used)
     classes = np.full(instance.size, -1)
     for variable in sorted(range(instance.size), key=lambda i: -len(near[i])):
-        taken = set(classes[near[variable]].tolist())
+        taken = set(classes[near[variable]].tolist()).union(*inside.get(variable, ()))
         classes[variable] = next(number for number in itertools.count() if number not in taken)
+        for used in inside.get(variable, ()):
+            used.add(int(classes[variable]))
     return classes
+
+
+def _long_scopes(instance: Instance) -> Iterator[IntArray]:
+    """Those of which `relation_list` has not all pairs."""
+    for members in (group.members for group in instance.groups):
+        yield from (members[int(index)] for index in np.flatnonzero(members.lengths > LARGEST_CLIQUE))
 
 
 class Best:
