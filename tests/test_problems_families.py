@@ -37,6 +37,8 @@ def test_contract_of_every_family(problem):
         values = np.where(instance.is_given, instance.given_values, 0)
         assert family.render(instance, None)
         assert family.render(instance, values)
+        if family.marks:
+            assert "\x1b[" in family.render(instance, values, ansi=True, changed=[0])
     assert generate(problem, 0) == []
     with pytest.raises(ValueError, match=f"{problem} has no setting 'foo'"):
         generate(problem, 1, foo=1)

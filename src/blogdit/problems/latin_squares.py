@@ -11,9 +11,11 @@ from blogdit.problems.cycles import Squares, switch_rows
 Flags = npt.NDArray[np.bool_]
 
 NEXT, LAST = [1, 2, 0], [2, 0, 1]
-LOCKSTEP = 256  # squares worked on together: a working set that stays in a core's cache
+LOCKSTEP = 1 << 18  # cells worked on together: many enough for speed, few enough for memory
 VISITS = 8  # of proper squares, by the moves of Jacobson and Matthews
-ROUNDS = 12  # of cycle switches: rows, columns and symbols four times each
+# Of cycle switches: rows, columns and symbols four times each. At orders 11 and 31 the mean numbers of cycles, also of
+# those of two symbols, are then those after 360 and 1,000 visits. No more cells than by chance are as in the beginning.
+ROUNDS = 12
 
 
 def random_squares(count: int, order: int, rng: np.random.Generator) -> Squares:
@@ -26,8 +28,9 @@ def random_squares(count: int, order: int, rng: np.random.Generator) -> Squares:
     """
     cyclic = np.add.outer(np.arange(order), np.arange(order)) % order
     result = np.empty((count, order, order), np.intp)
-    for start in range(0, count, LOCKSTEP):
-        some = result[start : start + LOCKSTEP]
+    together = max(1, LOCKSTEP // order**2)
+    for start in range(0, count, together):
+        some = result[start : start + together]
         squares = jacobson_matthews(np.broadcast_to(cyclic, some.shape), VISITS, rng)
         for _ in range(ROUNDS):
             squares = turn(switch_rows(squares, order, rng))
