@@ -117,13 +117,13 @@ def _open(rules: _Rules, domain: Tensor, is_given: Tensor, given_values: Tensor)
     literals, count = _up(possible.sum(1)), _up(useful.sum(1))
     owner, member = number.gather(1, factor), literal.gather(1, place)
     by_place = place.argsort(dim=1, stable=True)
-    turned = (part.gather(1, by_place) for part in (member, owner, kept))
+    of_literal, in_factor, still = (part.gather(1, by_place) for part in (member, owner, kept))
     everywhere = torch.arange(possible.shape[1], device=place.device).expand(size, -1)
     real = torch.arange(literals, device=place.device) < possible.sum(1, keepdim=True)
     return Literals(
         place=_filled(literal, everywhere, possible, literals, 0),
         real=real,
-        factors=_lists(*turned, literals, count),
+        factors=_lists(of_literal, in_factor, still, literals, count),
         members=_lists(owner, member, kept, count, literals),
         kind=_filled(number, rules.kind.expand(size, -1), useful, count, 0),
     )

@@ -27,4 +27,6 @@ def fastest(denoiser: Denoiser, batch: Batch) -> Denoise:
         return bound
     from blogdit.network.kernels.fused import FusedDenoiser  # needs Triton
 
-    return replace(bound, network=FusedDenoiser(denoiser)) if FusedDenoiser.fits(denoiser, bound.context) else bound
+    if not FusedDenoiser.fits(denoiser, bound.context):
+        return bound
+    return replace(bound, network=FusedDenoiser(denoiser))

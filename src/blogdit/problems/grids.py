@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -55,8 +55,8 @@ class Board:
     def recognise(self, instance: Instance, houses_in_words: str) -> Instance:
         """The same puzzle with the objects of this board, or a ValueError if it is not one."""
         group = instance.constraints[0] if len(instance.constraints) == 1 else None
-        same = isinstance(group, AllDifferent) and group.offsets is None
-        same = same and group.scopes.same_lists(self.houses.scopes)
+        plain = isinstance(group, AllDifferent) and group.offsets is None
+        same = plain and cast(AllDifferent, group).scopes.same_lists(self.houses.scopes)
         if not same or instance.objective is not None or (instance.domain_sizes != self.sizes).any():
             raise ValueError(f"{self.problem} has one all_different group, {houses_in_words}, and no objective")
         return self.fill(np.where(instance.is_given, instance.given_values + 1, 0), instance.name)

@@ -130,7 +130,8 @@ class Slots:
     best_valid: Tensor  # (B, N)
     goal: Tensor  # (B,) an objective that is good enough, minimisation form; -inf if none is
     steps: Tensor  # (B,) taken until the goal was reached, or so far
-    seen: dict[str, npt.NDArray[Any]] = field(default_factory=dict)  # what the host has fetched since the last step
+    # What the host has fetched since the last step.
+    seen: dict[str, npt.NDArray[Any]] = field(default_factory=dict, init=False)
 
     OF_CHAINS = ("since_reheat", "since_gain", "chain_best")
     OF_INSTANCES = ("best_energy", "best_values", "best_objective", "best_valid", "goal", "steps")
@@ -189,7 +190,7 @@ class Slots:
         if old.batch.shared and new.batch.shared and same_structure([old.members[0].instance, new.members[0].instance]):
             is_given = torch.cat([old.batch.is_given, new.batch.is_given])
             given_values = torch.cat([old.batch.given_values, new.batch.given_values])
-            batch = replace(old.batch, is_given=is_given, given_values=given_values)
+            batch = replace(old.batch, is_given=is_given, given_values=given_values, literals=None)
         else:
             instances = [slot.instance for slot in members]
             batch = collate(instances, old.batch.chains, *members[0].shape[:2]).to(old.batch.device)

@@ -120,7 +120,7 @@ class Teacher:
 
 
 def save_answers(out: Path, shelves: Sequence[Answers]) -> None:
-    tensors = {}
+    tensors: dict[str, Tensor] = {}
     for number, answers in enumerate(shelves):
         tensors |= {f"{number}.values": answers.values, f"{number}.costs": answers.costs}
     write_tensors(out / ANSWERS, tensors, {"format": ANSWERS_FORMAT, "version": ANSWERS_VERSION})

@@ -195,7 +195,8 @@ class FusedDenoiser:
         return powers and small and alike
 
     @torch.no_grad()
-    def __call__(self, logits: Tensor, block: Tensor, context: Context) -> tuple[Tensor, Tensor]:
+    def __call__(self, logits: Tensor, block: Tensor, context: AnyContext) -> tuple[Tensor, Tensor]:
+        assert isinstance(context, Context)
         config, body = self.denoiser.config, self.body
         (rows, count, values), dtype = logits.shape, self.denoiser.in_block.dtype
         dim, inner = config.dim, config.heads * config.head_dim
