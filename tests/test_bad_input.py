@@ -124,6 +124,31 @@ BAD = {
     "json sense": (csp(objective={"sense": "up"}), {}, 1, "sense must be minimize or maximize"),
     "json family": (csp(problem="sudoku"), {}, 1, "a Sudoku has 16, 81"),
     "json other": (csp(problem="csp"), {"problem": "mis"}, 1, "expected mis, got 'csp'"),
+    "json sum": (csp(constraints=[{"kind": "sum", "scopes": [[0]], "low": 1}]), {}, 1, "sum low must be a list, got"),
+    "json sum key": (csp(constraints=[{"kind": "sum", "scopes": [[0]], "bound": [1]}]), {}, 1, "sum has no 'bound'"),
+    "json exactly": (
+        csp(constraints=[{"kind": "sum", "scopes": [[0]], "low": [1], "when": [[1, 1]], "exactly": "no"}]), {}, 1,
+        "exactly must be true or false, got 'no'",
+    ),
+    "json function": (
+        csp(constraints=[{"kind": "function", "which": 7, "results": [0], "scopes": [[1]]}]), {}, 1,
+        "which must be one of min, max, element, got 7",
+    ),
+    "json weight": (
+        csp(constraints=[{"kind": "not_equal", "pairs": [[0, 1]], "weight": 0}]), {}, 1,
+        "the weight of not_equal must be above 0, got 0",
+    ),
+    "json weight text": (
+        csp(constraints=[{"kind": "not_equal", "pairs": [[0, 1]], "weight": "much"}]), {}, 1,
+        "the weight of not_equal must hold numbers",
+    ),
+    "json values": (csp(values=[["a"], ["a", "b"]]), {}, 1, "1 names for the 2 values of variable 0"),
+    "json values form": (csp(values="ab"), {}, 1, "values must be a list, got str"),
+    "json names": (
+        csp(values=["a", "b"], constraints=[{"kind": "sum", "scopes": [[0]], "low": [1]}]), {}, 1,
+        "sum needs whole numbers, got 'a' among the values of variable 0",
+    ),
+    "json derived": (csp(derived=[[0, 0, 0]]), {}, 1, "derived variable 0 names constraint 0 of group 0, which is not"),
     "json deep": (b'{"a":' * 20_000, {}, 1, "not valid JSON"),
 }  # fmt: skip
 

@@ -8,10 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.core.constraints import AllDifferent
+from blogdit.core.constraints import AllDifferent, Function, NotEqual, Sum, Table
 from blogdit.core.instance import Instance
 from blogdit.method.batch import collate
-from blogdit.method.energy import KINDS, energy, move_costs, penalties, violation_scores
+from blogdit.method.energy import KINDS, energy, move_costs, one_hot, penalties, violation_scores
 from blogdit.problems import generate
 from helpers import generator, instances, random_simplex, small_denoiser, zoo
 
@@ -154,6 +154,13 @@ def test_laying_out_is_reversible_and_givens_land_on_their_variables():
     for b, instance in enumerate(members):
         assert domain[b, : instance.size].sum(-1).tolist() == instance.domain_sizes.tolist()
         assert domain[b, instance.size :].all()
+
+
+def test_groups_without_constraints():
+    """Of every kind that allows it: nothing to violate."""
+    nothing = (Table([], [[0, 1]]), AllDifferent([]), Sum([]), Function("max", [], []), NotEqual([]))
+    batch = collate([Instance([2, 2], nothing), Instance([2, 2], (NotEqual([[0, 1]]),))])
+    assert energy(one_hot(torch.zeros(1, 4, dtype=torch.long), batch), batch).tolist() == [[0.0, 1.0]]
 
 
 def test_large_graphs_need_lists_not_matrices():

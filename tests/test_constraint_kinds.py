@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from dataclasses import fields
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def kinds() -> list[type[core.Constraint]]:
     while todo:
         for kind in todo.pop().__subclasses__():
             todo.append(kind)
-            if kind.__module__.startswith("blogdit.core"):
+            if kind.__module__.startswith("blogdit.core") and not inspect.isabstract(kind):
                 found.append(kind)
     return sorted(found, key=lambda kind: kind.kind)
 

@@ -13,7 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.core.constraints import AllDifferent, Conflict, NotEqual
+from blogdit.core.constraints import AllDifferent, Conflict, Linear, NotEqual
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance, Objective
 from blogdit.finishers import FINISHERS, Deadline, Finish, Task, annealing, choose, make, swaps, tabu, tasks
@@ -262,6 +262,21 @@ def test_a_kind_of_constraint_on_more_than_pairs_is_for_the_exact_one_alone():
     for objective in (None, goal):
         instance = Instance([3, 3, 3], (AllDifferent([[0, 1, 2]]),), objective)
         assert [name for name, one in OURS.items() if one.supports(instance)] == ["exact"]
+
+
+def test_soft_constraints_on_pairs_and_numbers_are_for_local_searches_too():
+    """Numbers with gaps, soft pairs of both kinds, an objective on numbers; soft sums are for the exact one alone."""
+    soft = [(NotEqual([[0, 1], [1, 2]]), [5, 1]), (Conflict([[0, 2]], (1, 1)), 2.5)]
+    goal = Objective("maximize", linear=[0, 1, 2], linear_weights=[1, -2, 1], soft=soft)
+    instance = Instance([2, 2, 2], (NotEqual([[0, 2]]),), goal, values=[3, 7])
+    best = max(verdict.objective for verdict in map(instance.verify, assignments(instance)) if verdict.satisfied)
+    able = [name for name, one in OURS.items() if one.supports(instance)]
+    assert able == ["exact", "annealing", "descent"]
+    for name in able:
+        (finish,) = OURS[name].finish([task(instance)], Deadline(), seed=0)
+        assert instance.verify(finish.values).objective == best
+    sums = Objective("maximize", soft=[(Linear([[0, 1]], [[1, 1]], ["<="], [1]), 1)])
+    assert [name for name, one in OURS.items() if one.supports(Instance([2, 2], (), sums))] == ["exact"]
 
 
 def test_huge_domains_are_not_laid_out_as_tables():

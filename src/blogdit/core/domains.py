@@ -35,11 +35,13 @@ class Domains(WriteOnce):
             return
         vocabulary: dict[Any, int] = {}
         kinds = {row: _codes(row, vocabulary) for row in dict.fromkeys(self.values)}
-        codes = [kinds[row] for row in self.values]
-        self.codes = integers(np.concatenate([*codes, np.zeros(0, np.int64)]), "values", 1)
-        self.starts = integers(np.cumsum([0, *self.sizes[:-1]]) if len(codes) else [], "starts", 1)
-        self.least = integers([row.min() for row in codes], "values", 1)
-        self.greatest = integers([row.max() for row in codes], "values", 1)
+        ends = {row: (int(codes.min()), int(codes.max())) for row, codes in kinds.items()}
+        self.codes = integers(
+            np.concatenate([*(kinds[row] for row in self.values), np.zeros(0, np.int64)]), "values", 1
+        )
+        self.starts = integers(np.concatenate([[0], np.cumsum(self.sizes)])[:-1], "starts", 1)
+        self.least = integers([ends[row][0] for row in self.values], "values", 1)
+        self.greatest = integers([ends[row][1] for row in self.values], "values", 1)
         self.are_numbers = self.greatest < FIRST_NAME
 
     def __len__(self) -> int:

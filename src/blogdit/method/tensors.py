@@ -70,7 +70,7 @@ def build_terms(domains: Sequence[Domains], groups: Sequence[Sequence[Weighted]]
 def _of_kind(
     kind: type[Constraint], domains: Sequence[Domains], groups: Sequence[Sequence[Weighted]], width: int
 ) -> Any:
-    own = [[(group, weights) for group, weights in some if type(group) is kind] for some in groups]
+    own = [[(group, weights) for group, weights in some if type(group) is kind and len(group)] for some in groups]
     return _build(kind, domains, own, width) if any(own) else _absent(kind, len(groups), width)
 
 

@@ -10,14 +10,10 @@ from blogdit.core.constraints.base import Constraint, Scopes
 from blogdit.core.domains import Domains
 
 
-class NotEqual(Constraint):
-    """x_i != x_j for each row (i, j) of `pairs`, two variables with the same values."""
+class OnPairs(Constraint):
+    """Constraints on the two variables of each row (i, j) of `pairs`."""
 
-    kind = "not_equal"
-
-    def __init__(self, pairs: npt.ArrayLike):
-        self.pairs = integers(pairs, "pairs", 2, 2)
-        require_two_variables(self.pairs)
+    pairs: IntArray
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -29,6 +25,16 @@ class NotEqual(Constraint):
     def members(self) -> Scopes:
         return Scopes(self.pairs)
 
+
+class NotEqual(OnPairs):
+    """x_i != x_j for each row (i, j) of `pairs`, two variables with the same values."""
+
+    kind = "not_equal"
+
+    def __init__(self, pairs: npt.ArrayLike):
+        self.pairs = integers(pairs, "pairs", 2, 2)
+        require_two_variables(self.pairs)
+
     def validate(self, domains: Domains) -> None:
         check_range(self.pairs, 0, len(domains), "not_equal pairs")
         domains.require_aligned(self.pairs, "not_equal")
@@ -37,7 +43,7 @@ class NotEqual(Constraint):
         return (values[self.pairs[:, 0]] == values[self.pairs[:, 1]]).astype(np.int64)
 
 
-class Conflict(Constraint):
+class Conflict(OnPairs):
     """Not both x_i = a and x_j = b, for each row (i, j) of `pairs` and (a, b) of `values`.
 
     A relation between two variables with several forbidden value pairs is several rows; at most one of them
@@ -55,16 +61,6 @@ class Conflict(Constraint):
         self.values = integers(given, "values", 2, 2)
         if len(self.values) != len(self.pairs):
             raise ValueError(f"values must have one row per pair: {len(self.values)} rows for {len(self.pairs)} pairs")
-
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    def scope(self, index: int) -> IntArray:
-        return self.pairs[index]
-
-    @property
-    def members(self) -> Scopes:
-        return Scopes(self.pairs)
 
     def validate(self, domains: Domains) -> None:
         check_range(self.pairs, 0, len(domains), "conflict pairs")
