@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 
 import pytest
 
@@ -18,8 +19,11 @@ def test_the_example_prints_what_the_page_shows(section, tmp_path):
     ((code, printed),) = EXAMPLE.findall(SECTIONS[section])
     assert SECTIONS[section].count("```python") == 1
     assert run_installed(tmp_path, "-c", code) == printed
-    assert len(code.strip().splitlines()) <= 12
+    assert len(code.strip().splitlines()) <= 12, "a short example"
 
 
-def test_every_extra_has_a_section():
-    assert set(map(str.lower, SECTIONS)) >= {"networkx"}
+def test_every_integration_has_a_section_and_an_extra():
+    modules = {path.stem.split("_")[0] for path in (ROOT / "src/blogdit/integrations").glob("[a-z]*.py")}
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert modules <= set(map(str.lower, SECTIONS))
+    assert modules <= set(extras)

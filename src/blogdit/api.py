@@ -29,6 +29,8 @@ from blogdit.training.trainer import Trainer
 DEFAULT_SECONDS = 10.0  # for an instance, where no budget is given
 
 WEIGHTS = Path(__file__).parent / "weights"
+# The bundled model for a problem that has none of its own.
+STAND_INS = {"qubo": "maxcut", "dqm": "coloring", "cqm": "coloring"}
 
 
 def bundled_models(folder: Path = WEIGHTS) -> dict[str, Path]:
@@ -68,13 +70,14 @@ def _solver_for_problem(
     """A solver for the problem of an instance, which need not fit its model itself."""
     if model is None:
         found = bundled_models()
-        if instance.problem not in found:
+        name = instance.problem if instance.problem in found else STAND_INS.get(instance.problem)
+        if name not in found:
             known = ", ".join(found) or "none"
             raise InputError(
                 f"no model for {instance.problem!r} comes with blogdit (it has {known}); expected --model "
                 "NAME or model=NAME, of one that was trained on similar constraints (coloring: variables that differ)"
             )
-        model = load_model(found[instance.problem])
+        model = load_model(found[name])
     elif not isinstance(model, Model):
         model = load(model)
     place = resolve_device(device)

@@ -14,7 +14,7 @@ from blogdit.problems import family
 
 
 def generate(
-    problem: Annotated[str, typer.Argument(metavar="PROBLEM", help="sudoku, coloring, maxcut or mis.")],
+    problem: Annotated[str, typer.Argument(metavar="PROBLEM", help="sudoku, coloring, maxcut, mis or qubo.")],
     out: Annotated[Path, typer.Option(help="A file, or a folder for one file per instance.")],
     count: Annotated[int, typer.Option(min=1, help="How many instances.")] = 1,
     seed: Seed = 0,
