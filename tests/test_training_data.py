@@ -124,7 +124,7 @@ def test_mistakes_in_what_is_given(tmp_path, capsys):
         data_for(chosen, 0, [row(0), Instance([], problem="row", name="nothing")], [], silent)
     out = tmp_path / "run"
     assert run(["train", "chess", "--updates", "1", "--out", str(out)]) == 2
-    expected = "unknown problem 'chess'; known: coloring, maxcut, mis, sudoku; one of your own needs --data"
+    expected = "unknown problem 'chess'; known: coloring, maxcut, mis, qubo, sudoku; one of your own needs --data"
     assert capsys.readouterr().err == f"blogdit: {expected}\n"
     assert run(["train", "chess", "--data", str(tmp_path / "no.jsonl"), "--updates", "1", "--out", str(out)]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1

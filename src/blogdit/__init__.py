@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from blogdit.api import load, sample, solve, solve_each, stream, train
+    from blogdit.api import as_instance, load, sample, solve, solve_each, stream, train
     from blogdit.core.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Table
     from blogdit.core.errors import InputError
     from blogdit.core.instance import Instance, Objective, Verdict, Violation
@@ -32,6 +32,7 @@ _MODULE_OF = {
     "Table": "core.constraints",
     "Verdict": "core.instance",
     "Violation": "core.instance",
+    "as_instance": "api",
     "families": "problems",
     "generate": "problems",
     "load": "api",
@@ -59,6 +60,7 @@ __all__ = [
     "Table",
     "Verdict",
     "Violation",
+    "as_instance",
     "families",
     "generate",
     "load",

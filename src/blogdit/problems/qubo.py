@@ -70,7 +70,8 @@ def from_bits(
 ) -> Quadratic:
     """A QUBO. Couplings of a pair that occurs twice, in either order, add up."""
     a, ends, b = _checked(linear, pairs, couplings)
-    return _merged(a + _at_ends(ends, b, len(a)) / 2, ends, -b / 2, float(offset), labels)
+    with np.errstate(over="ignore"):  # what overflows is refused when the instance is built
+        return _merged(a + _at_ends(ends, b, len(a)) / 2, ends, -b / 2, float(offset), labels)
 
 
 def from_spins(
@@ -82,7 +83,9 @@ def from_spins(
 ) -> Quadratic:
     """An Ising model. Couplings of a pair that occurs twice, in either order, add up."""
     h, ends, strength = _checked(linear, pairs, couplings)
-    return _merged(2 * h, ends, -2 * strength, float(offset) - float(h.sum()) + float(strength.sum()), labels)
+    with np.errstate(over="ignore"):
+        constant = float(offset) - float(h.sum()) + float(strength.sum())
+        return _merged(2 * h, ends, -2 * strength, constant, labels)
 
 
 def _checked(linear: Any, pairs: Any, couplings: Any) -> tuple[FloatArray, IntArray, FloatArray]:
