@@ -31,8 +31,7 @@ from blogdit.training.trainer import Trainer
 DEFAULT_SECONDS = 10.0  # for an instance, where no budget is given
 
 WEIGHTS = Path(__file__).parent / "weights"
-# The bundled model for a problem that has none of its own.
-STAND_INS = {"qubo": "maxcut", "dqm": "coloring", "cqm": "coloring"}
+STAND_INS = {"dqm": "coloring", "cqm": "coloring"}  # bundled models for problems that are no family
 
 
 def bundled_models(folder: Path = WEIGHTS) -> dict[str, Path]:
@@ -85,6 +84,7 @@ def solver_for(
     instance: Instance, model: str | Path | Model | None = None, device: str = "auto", **options: Unpack[SolveKeywords]
 ) -> Solver:
     """A solver for this instance, and others like it, with the bundled model of its problem unless another is named.
+    A family that has no model may name one that stands in for it (`Family.stand_in`).
 
     `options` are those of `SolveOptions`. What the model's card recommends (block, cycle, chains) fills in what is
     left out; without any budget an instance gets ten seconds.
@@ -103,8 +103,8 @@ def _solver_for_problem(
     """A solver for the problem of an instance, which need not fit its model itself."""
     if model is None:
         found = bundled_models()
-        name = instance.problem if instance.problem in found else STAND_INS.get(instance.problem)
-        if name not in found:
+        name = _model_name(instance.problem, found)
+        if name is None:
             known = ", ".join(found) or "none"
             raise InputError(
                 f"no model for {instance.problem!r} comes with blogdit (it has {known}); expected --model "
@@ -118,6 +118,12 @@ def _solver_for_problem(
     if chosen.unlimited:
         chosen = replace(chosen, time_limit=DEFAULT_SECONDS)
     return Solver(model, chosen, place)
+
+
+def _model_name(problem: str, found: Mapping[str, Path]) -> str | None:
+    """The bundled model of a problem, or the one that stands in for it."""
+    stand_in = families()[problem].stand_in if problem in families() else STAND_INS.get(problem)
+    return next((name for name in (problem, stand_in) if name in found), None)
 
 
 def _options(given: Mapping[str, Any]) -> SolveOptions:

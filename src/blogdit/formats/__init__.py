@@ -46,7 +46,7 @@ WRITERS = {
 NATIVE = {"sudoku": "sudoku", "coloring": "col", "mis": "col", "maxcut": "gset", "qubo": "qubo"}
 SUFFIXES = {"sudoku": ".txt"}  # of formats whose suffix is not their name
 FORMS = ("sudoku", *dict.fromkeys(WRITERS.values()))
-SEVERAL = ("json", "sudoku")  # formats of files that hold more than one instance
+OF_MANY = ("json", "sudoku")  # formats that hold any number of instances, and no graph
 QUADRATIC = {"qubo": write_qubo, "ising": write_ising}
 
 
@@ -182,11 +182,11 @@ def write(instances: Instance | Iterable[Instance], path: str | Path, form: str 
     if usual != "sudoku" and len(instances) != 1:
         usual = "json"
     chosen = form or WRITERS.get(plain_suffix(path), usual)
-    if chosen not in SEVERAL and len(instances) != 1:
+    if chosen not in OF_MANY and len(instances) != 1:
         raise InputError(f"a {chosen} file holds one instance, got {len(instances)}; use .jsonl", path)
     try:
         quadratic = qubo.quadratic_of(instances[0]) if chosen in QUADRATIC else None
-        graph = None if chosen in (*SEVERAL, *QUADRATIC) else _graph_to_write(instances[0], chosen)
+        graph = None if chosen in (*OF_MANY, *QUADRATIC) else _graph_to_write(instances[0], chosen)
         if chosen == "npz" and graph is not None:
             write_npz(graph, path)
             return

@@ -37,6 +37,7 @@ class Family:
     graph_of: Callable[[Instance], Graph] | None = None
     needs_colors: bool = False  # `build` takes the number of colours besides the graph
     recognise: Callable[[Instance], Instance] | None = None
+    stand_in: str | None = None  # the bundled model that solves instances while the family has none of its own
 
     @cached_property
     def settings(self) -> dict[str, Any]:

@@ -242,4 +242,5 @@ FAMILY = Family(
     render=render,
     preset=preset,
     recognise=recognise,
+    stand_in="maxcut",
 )
