@@ -98,7 +98,7 @@ def test_stream_yields_every_step(model):
 def test_a_path_is_not_an_instance(model):
     with pytest.raises(InputError, match=r"expected instances, got 'graph.col'; read a file with blogdit.read"):
         blogdit.solve("graph.col", model=model)
-    with pytest.raises(InputError, match=r"^expected instances, graphs or models of dimod, got dict$"):
+    with pytest.raises(InputError, match=r"^expected instances, graphs or models, got dict$"):
         blogdit.solve([{}], model=model)
     with pytest.raises(InputError, match=r"^expected an instance, got list$"):
         next(blogdit.stream(generate("coloring", 1), model=model))
@@ -216,7 +216,7 @@ def test_models_of_dimod_are_instances():
         (nx.path_graph(2), {"problem": "coloring"}, "coloring needs the number of colours; expected colors=K"),
         (nx.path_graph(2), {"problem": "tsp"}, "unknown problem 'tsp'"),
         (nx.Graph([(0, 0)]), {"problem": "mis"}, "self-loop"),
-        (5, {"problem": "mis"}, "expected instances, graphs or models of dimod, got int"),
+        (5, {"problem": "mis"}, "expected instances, graphs or models, got int"),
     ],
 )
 def test_what_is_no_instance(data, options, message):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from blogdit.core.arrays import whole_number
-from blogdit.core.constraints import LARGEST_SEED
+from blogdit.core.constraints import LARGEST_SEED, IntArray
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.core.result import Result
@@ -31,7 +31,11 @@ from blogdit.training.trainer import Trainer
 DEFAULT_SECONDS = 10.0  # for an instance, where no budget is given
 
 WEIGHTS = Path(__file__).parent / "weights"
-STAND_INS = {"dqm": "coloring", "cqm": "coloring"}  # bundled models for problems that are no family
+STAND_INS = {
+    "dqm": "coloring",
+    "cqm": "coloring",
+    "cpmpy": "coloring",
+}  # bundled models for problems that are no family
 
 
 def bundled_models(folder: Path = WEIGHTS) -> dict[str, Path]:
@@ -51,7 +55,7 @@ def load(model: str | Path) -> Model:
 
 def as_instance(data: Any, problem: str | None = None, colors: int | None = None, name: str = "") -> Instance:
     """An instance from what other packages have: a networkx graph, a sparse matrix of SciPy or a tuple (vertices,
-    edges[, weights]), each with the `problem` to solve on it, or a model of dimod."""
+    edges[, weights]), each with the `problem` to solve on it, or a model of dimod or CPMpy."""
     if isinstance(data, Instance):
         return data
     try:
@@ -59,8 +63,12 @@ def as_instance(data: Any, problem: str | None = None, colors: int | None = None
             from blogdit.integrations.dimod_models import instance_of
 
             return instance_of(data, name)
+        if _package(data) == "cpmpy":
+            from blogdit.integrations.cpmpy import CPM_blogdit
+
+            return replace(CPM_blogdit(data).native_model, name=name)
         if not _is_one(data):
-            raise InputError(f"expected instances, graphs or models of dimod, got {type(data).__name__}")
+            raise InputError(f"expected instances, graphs or models, got {type(data).__name__}")
         chosen = None if problem is None else family(problem)
         return from_graph(as_graph(data), chosen, colors, name, asked=("problem=", "colors=K"))
     except InputError:
@@ -75,7 +83,7 @@ def _package(data: Any) -> str:
 
 def _is_one(data: Any) -> bool:
     """Whether this is one problem, and not several: graphs can be iterated over, too."""
-    known = isinstance(data, Instance | Graph) or _package(data) == "dimod"
+    known = isinstance(data, Instance | Graph) or _package(data) in ("dimod", "cpmpy")
     is_graph = hasattr(data, "tocoo") or (hasattr(data, "nodes") and hasattr(data, "edges"))
     return known or is_graph or (isinstance(data, tuple) and len(data) > 1 and isinstance(data[0], int))
 
@@ -202,7 +210,7 @@ def _checked(instances: Any, problem: str | None, colors: int | None) -> Iterato
     if isinstance(instances, str | Path):
         raise InputError(f"expected instances, got {str(instances)!r}; read a file with blogdit.read")
     if not _is_one(instances) and not isinstance(instances, Iterable):
-        raise InputError(f"expected instances, graphs or models of dimod, got {type(instances).__name__}")
+        raise InputError(f"expected instances, graphs or models, got {type(instances).__name__}")
     for one in [instances] if _is_one(instances) else instances:
         yield as_instance(one, problem, colors)
 
@@ -242,6 +250,27 @@ def stream(
             last = event.result
             news = best is None or last.status != best.status or last.values.tolist() != best.values.tolist()
             yield replace(step, result=last) if news else step
+
+
+def follow(
+    instance: Instance,
+    on_look: Callable[[Callable[[], Result], Callable[[], IntArray]], None],
+    model: str | Path | Model | None = None,
+    device: str = "auto",
+    **options: Unpack[SolveKeywords],
+) -> Result:
+    """Like `solve`, for one instance, with a look at it every few steps: `on_look` gets two functions, for the best
+    answer so far (by a finisher, too) and for where the chains are, (chains, n)."""
+    solver = solver_for(instance, model, device, **options)
+
+    def look() -> None:
+        slots = solver.slots
+        assert slots is not None
+        on_look(lambda: solver.finishing.result(slots, 0), lambda: slots.chain_values([0])[0])
+
+    solver.on_step = look
+    ((_, result),) = solver.results([instance])
+    return result
 
 
 def sample(

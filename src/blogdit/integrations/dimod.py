@@ -76,16 +76,13 @@ class _Reads:
 
     def _solve(self, instance: Instance, options: dict[str, Any]) -> tuple[Result, IntArray]:
         """The best answer, and where the chains were at last."""
-        solver = api.solver_for(instance, self.model, self.device, **options)
         states = np.zeros((0, instance.size), np.int64)
 
-        def look() -> None:
+        def look(best: Callable[[], Result], chains: Callable[[], IntArray]) -> None:
             nonlocal states
-            assert solver.slots is not None
-            states = solver.slots.chain_values([0])[0]
+            states = chains()
 
-        solver.on_step = look
-        ((_, result),) = solver.results([instance])
+        result = api.follow(instance, look, self.model, self.device, **options)
         return result, states
 
     def _annealed(
