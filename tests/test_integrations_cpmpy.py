@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import shutil
+import subprocess
 from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +19,7 @@ from blogdit.core.constraints import AllDifferent, Conflict, Count, Linear, NotE
 from blogdit.finishers.base import Deadline, Task
 from blogdit.finishers.exact import Exact
 from blogdit.problems import coloring, mis
+from installation import ROOT, run_installed
 
 cp = pytest.importorskip("cpmpy")
 from cpmpy.exceptions import NotSupportedError  # noqa: E402
@@ -239,3 +244,21 @@ def test_bad_input_says_what_was_expected():
         cp.Model(b0).solve(solver="blogdit", speed=3)
     with pytest.raises(NotSupportedError, match="blogdit cannot say"):
         cp.Model(cp.DirectConstraint("AddBoolOr", B)).solve(solver="blogdit")
+
+
+UPSTREAM = """
+import cpmpy as cp
+x = cp.boolvar()
+assert "blogdit" in cp.SolverLookup.supported()
+print(cp.Model(x).solve(solver="blogdit", time_limit=60), x.value())
+"""
+
+
+def test_the_patch_lets_cpmpy_find_the_solver_by_itself(tmp_path):
+    """On a copy of the version that it was written for."""
+    if version("cpmpy") != "1.1.1" or shutil.which("patch") is None:
+        pytest.skip("the patch is for CPMpy 1.1.1")
+    shutil.copytree(Path(cp.__file__).parent, tmp_path / "cpmpy", ignore=shutil.ignore_patterns("__pycache__"))
+    diff = (ROOT / "docs" / "cpmpy-upstream.patch").read_bytes()
+    subprocess.run(["patch", "-p1", "-s"], input=diff, cwd=tmp_path, check=True)
+    assert run_installed(tmp_path, "-c", UPSTREAM) == "True True\n"
