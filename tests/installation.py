@@ -7,8 +7,19 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
+
+
+def project() -> dict[str, Any]:
+    """What pyproject.toml says about the package."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def integrations() -> set[str]:
+    """The packages that have an integration."""
+    return {path.stem.split("_")[0] for path in (ROOT / "src/blogdit/integrations").glob("[a-z]*.py")}
 
 
 def run_installed(folder: Path, *arguments: str, expected: int = 0) -> str:
@@ -16,15 +27,13 @@ def run_installed(folder: Path, *arguments: str, expected: int = 0) -> str:
 
     The test does not depend on when the package was last installed.
     """
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    metadata = folder / f"{project['name']}-{project['version']}.dist-info"
+    facts = project()
+    metadata = folder / f"{facts['name']}-{facts['version']}.dist-info"
     metadata.mkdir(exist_ok=True)
-    (metadata / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
-    )
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {facts['name']}\nVersion: {facts['version']}\n")
     sections = [
         f"[{group}]\n" + "".join(f"{name} = {target}\n" for name, target in entries.items())
-        for group, entries in project["entry-points"].items()
+        for group, entries in facts["entry-points"].items()
     ]
     (metadata / "entry_points.txt").write_text("\n".join(sections))
     path = os.pathsep.join([str(folder), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import tomllib
 
 import pytest
 
-from installation import ROOT, run_installed
+from installation import ROOT, integrations, project, run_installed
+from oldest import oldest
 
 SECTION = re.compile(r"^## (\S+)$(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 EXAMPLE = re.compile(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -23,7 +23,10 @@ def test_the_example_prints_what_the_page_shows(section, tmp_path):
 
 
 def test_every_integration_has_a_section_and_an_extra():
-    modules = {path.stem.split("_")[0] for path in (ROOT / "src/blogdit/integrations").glob("[a-z]*.py")}
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert modules <= set(map(str.lower, SECTIONS))
-    assert modules <= set(extras)
+    assert integrations() <= set(map(str.lower, SECTIONS))
+    assert integrations() <= set(project()["optional-dependencies"])
+
+
+def test_the_oldest_versions_are_known():
+    """`make oldest` tests with exactly these."""
+    assert oldest() == ["cpmpy==1.1", "dimod==0.12.16", "networkx==3.6"]
