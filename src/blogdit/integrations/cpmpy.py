@@ -42,7 +42,7 @@ from blogdit.core.instance import Instance
 from blogdit.core.result import Result
 from blogdit.finishers.base import Deadline
 from blogdit.integrations.cpmpy_instance import Built, recognised
-from blogdit.integrations.cpmpy_posting import FUNCTIONS, GLOBALS, Poster, statement
+from blogdit.integrations.cpmpy_posting import FUNCTIONS, GLOBALS, Poster, one_sided, statement
 
 NAME = "blogdit"
 HINT_SHARE, MOST_HINT_SECONDS = 0.1, 1.0  # of the time, for a first answer that agrees with a hint
@@ -96,7 +96,7 @@ class CPM_blogdit(SolverInterface):  # type: ignore[misc]
 
     def transform(self, cpm_expr: Any) -> list[Expression]:
         """Constraints that `statement` knows: flat ones as they are, where they can be said, else linear ones."""
-        said, left = _parted(self._flat(toplevel_list(cpm_expr), GLOBALS | FUNCTIONS))
+        said, left = _parted(self._flat([one_sided(one) for one in toplevel_list(cpm_expr)], GLOBALS | FUNCTIONS))
         if left:
             more, left = _parted(self._flat(left, GLOBALS))
             said += more

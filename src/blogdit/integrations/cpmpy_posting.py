@@ -89,6 +89,8 @@ def _sum_of(expression: Any) -> Sum | None:
         return Sum([(-1, expression._bv)], 1)
     if isinstance(expression, _NumVarImpl):
         return Sum([(1, expression)], 0)
+    if getattr(expression, "name", "") == "mul" and is_num(expression.args[0]):
+        expression = Operator("wsum", [[expression.args[0]], [expression.args[1]]])
     if not isinstance(expression, Operator) or expression.name not in LINEAR:
         return None
     weights, parts = expression.args if expression.name == "wsum" else ([1] * len(expression.args), expression.args)
@@ -105,15 +107,36 @@ def _sum_of(expression: Any) -> Sum | None:
     return Sum(terms, constant)
 
 
+def one_sided(expression: Any) -> Any:
+    """With all variables of a linear comparison on its left, also within logic. CPMpy would make a variable of a sum on
+    the right, with as many values as the sum has."""
+    if isinstance(expression, Comparison) and not _flat(expression.args[1:]):
+        sides = _left_and_bound(expression)
+        if sides is not None and sides[0]:
+            weights, variables = ([term[part] for term in sides[0]] for part in (0, 1))
+            return Comparison(expression.name, Operator("wsum", [weights, variables]), sides[1])
+    if isinstance(expression, Operator | Comparison) and expression.is_bool() and not isinstance(expression, BoolVal):
+        parts = [one_sided(part) for part in expression.args]
+        return type(expression)(expression.name, *((parts,) if isinstance(expression, Operator) else parts))
+    return expression
+
+
+def _left_and_bound(constraint: Comparison) -> tuple[list[tuple[int, Any]], int] | None:
+    """The terms of a linear comparison, and the number that they are compared with."""
+    left, right = (_sum_of(side) for side in constraint.args)
+    if left is None or right is None:
+        return None
+    terms = [*left.terms, *((-coefficient, variable) for coefficient, variable in right.terms)]
+    return terms, right.constant - left.constant
+
+
 def _comparison(constraint: Comparison) -> Statement | None:
-    left, right = constraint.args
+    left = constraint.args[0]
     if getattr(left, "name", "") == "count" and not isinstance(left, _NumVarImpl):
         return _count(constraint)
-    sums = _sum_of(left), _sum_of(right)
-    if sums[0] is None or sums[1] is None:
+    if (sides := _left_and_bound(constraint)) is None:
         return None
-    terms = [*sums[0].terms, *((-coefficient, variable) for coefficient, variable in sums[1].terms)]
-    bound = sums[1].constant - sums[0].constant
+    terms, bound = sides
     if constraint.name == "!=":
         return _unequal(terms, bound)
     relation, change = {"<=": ("<=", 0), "<": ("<=", -1), ">=": (">=", 0), ">": (">=", 1), "==": ("=", 0)}[
