@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint format clean
+.PHONY: demo test oldest lint format clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "blogdit needs Python 3.11 or newer")'
@@ -17,6 +17,11 @@ demo: $(STAMP)
 
 test: $(STAMP) lint
 	$(BIN)/python -m pytest -n 2
+
+# The integrations with the oldest versions that their extras allow.
+oldest: $(STAMP)
+	$(BIN)/python tests/oldest.py build/oldest
+	PYTHONPATH=build/oldest $(BIN)/python -m pytest -n 2 tests/test_integrations_*.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -98,7 +99,7 @@ def test_stream_yields_every_step(model):
 def test_a_path_is_not_an_instance(model):
     with pytest.raises(InputError, match=r"expected instances, got 'graph.col'; read a file with blogdit.read"):
         blogdit.solve("graph.col", model=model)
-    with pytest.raises(InputError, match=r"^expected instances, got dict$"):
+    with pytest.raises(InputError, match=r"^expected instances, graphs or models, got dict$"):
         blogdit.solve([{}], model=model)
     with pytest.raises(InputError, match=r"^expected an instance, got list$"):
         next(blogdit.stream(generate("coloring", 1), model=model))
@@ -188,10 +189,46 @@ def test_solve_each_takes_one_instance_too(model):
 
 
 def test_a_family_without_a_model_of_its_own_has_a_stand_in():
-    both = {name: Path(name) for name in ("latin", "sudoku")}
-    assert _model_name("latin", both) == "latin"
-    assert _model_name("latin", {"sudoku": both["sudoku"]}) == "sudoku"
-    assert _model_name("sudoku", {"latin": both["latin"]}) is None
+    both = {name: Path(name) for name in ("maxcut", "qubo")}
+    assert _model_name("qubo", both) == "qubo"
+    assert _model_name("qubo", {"maxcut": both["maxcut"]}) == "maxcut"
+    assert _model_name("maxcut", {"qubo": both["qubo"]}) is None
     assert _model_name("csp", both) is None
-    (result,) = blogdit.solve(generate("latin", 1, seed=1, order=5), steps=50)
-    assert (result.status, result.model) == ("solved", _model_name("latin", bundled_models()))
+
+
+@pytest.mark.parametrize("problem", ["mis", "maxcut"])
+def test_graphs_of_networkx_are_instances(model, problem):
+    """One graph, or several: a graph can be iterated over, but it is one problem."""
+    graph = nx.path_graph(["ann", "bob", "cyd"])
+    instance = blogdit.as_instance(graph, problem=problem)
+    assert (instance.problem, instance.labels) == (problem, ("ann", "bob", "cyd"))
+    results = blogdit.solve([graph, (2, [[0, 1]])], model=model, steps=2, problem=problem)
+    assert [result.instance.size for result in results] == [3, 2]
+    (result,) = blogdit.solve(graph, model=model, steps=2, problem=problem)
+    assert result.verdict.satisfied
+    assert [one.instance.size for one in blogdit.solve_each(graph, model=model, steps=2, problem=problem)] == [3]
+
+
+def test_models_of_dimod_are_instances():
+    dimod = pytest.importorskip("dimod")
+    bqm = dimod.BQM({"a": 1.0}, {("a", "b"): -2.0}, 0.5, "SPIN")
+    (result,) = blogdit.solve(bqm, steps=2, device="cpu")
+    assert result.objective == -2.5
+    assert dict(zip(result.instance.labels, result.values, strict=True)) == {"a": 0, "b": 0, "reference": 0}
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        (nx.path_graph(2), {}, "a graph without a problem; expected problem= with one of coloring, maxcut, mis"),
+        (nx.path_graph(2), {"problem": "sudoku"}, "expected problem= with one of coloring, maxcut, mis"),
+        (nx.path_graph(2), {"problem": "coloring"}, "coloring needs the number of colours; expected colors=K"),
+        (nx.path_graph(2), {"problem": "tsp"}, "unknown problem 'tsp'"),
+        (nx.Graph([(0, 0)]), {"problem": "mis"}, "self-loop"),
+        (5, {"problem": "mis"}, "expected instances, graphs or models, got int"),
+    ],
+)
+def test_what_is_no_instance(data, options, message):
+    for call in (blogdit.as_instance, blogdit.solve):
+        with pytest.raises(InputError, match=message):
+            call(data, **options)

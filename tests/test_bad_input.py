@@ -97,6 +97,19 @@ BAD = {
     "edges columns": (b"1 2\n2 3 4 5\n", {"problem": "mis"}, 2, "expected 2 columns"),
     "edges loop": (b"1 2\n3 3\n", {"problem": "mis"}, 2, "self-loop 3 3"),
     "edges number": (b"1 2\n3 99999999999999999999\n", {"problem": "mis"}, 2, "expected two vertex numbers"),
+    "qubo p": (b"p qubo 0 3\n0 0 1\n", {}, 1, "expected 'p qubo 0 VARIABLES LINEAR COUPLINGS'"),
+    "qubo p twice": (b"p qubo 0 2 0 1\np qubo 0 2 0 1\n0 1 1\n", {}, 2, "a second 'p' line"),
+    "qubo counts": (b"p qubo 0 2 1 1\n0 1 1\n", {}, 2, "expected 1 linear terms and 1 couplings .*, got 0 and 1"),
+    "qubo range": (b"p qubo 0 2 0 1\n0 2 1\n", {}, 2, r"expected variables 0..1, got 0 2"),
+    "qubo large": (b"p qubo 0 40000000 0 1\n0 2 1\n", {}, None, "40000000 vertices for 1 edges"),
+    "qubo columns": (b"# vartype=SPIN\n0 1 1\n0 1\n", {}, 3, "expected 'VARIABLE VARIABLE WEIGHT'"),
+    "qubo vartype": (b"# vartype=COLOUR\n0 1 1\n", {}, 1, "expected vartype=BINARY or vartype=SPIN, got 'COLOUR'"),
+    "qubo negative": (b"# vartype=SPIN\n-1 1 1\n", {}, 2, "expected variables from 0, got -1 1"),
+    "qubo nan": (b"# vartype=SPIN\n0 1 nan\n", {}, 2, "the weight of 0 1 is not a finite number"),
+    "qubo sum": (b"# vartype=SPIN\n0 1 1e308\n1 0 1e308\n", {}, None, "must be finite"),
+    "qubo empty": (b"# vartype=SPIN\n", {}, 1, "no variable in the file"),
+    "qubo offset": (b"# vartype=SPIN\n# blogdit offset=much\n0 1 1\n", {}, 2, "expected a number as offset"),
+    "qubo forced": (b"1 2\n", {"problem": "qubo"}, 1, "expected 'VARIABLE VARIABLE WEIGHT'"),
     "problem": (b"1 2\n", {"problem": "tsp"}, None, "unknown problem 'tsp'; known: "),
     "json": (b'{"format": ', {}, 1, "not valid JSON"),
     "json lines": (csp() + b'\n{"format": }\n', {}, 2, "not valid JSON"),
@@ -234,7 +247,7 @@ def _write(path, content):
 
 MUTATIONS_EACH = 300
 KINDS = ["lines", "csv", "grid", "col", "weighted col", "gset", "edges", "json", "all kinds", "gz", "xz", "g6", "gml"]
-KINDS += ["latin", "forced latin"]
+KINDS += ["latin", "forced latin", "qubo", "ising", "npz"]
 assert MUTATIONS_EACH * len(KINDS) >= 2000
 FRAGMENTS = b"-1 0 99 999999999 1e400 nan NaN , \xff \0 { } [ ] null true . # | 0.5".split(b" ")
 FRAGMENTS += [b"\n", b" ", b'"', b"e 1 1\n", b"p edge 3 3\n", b"1 2 3\n"]
@@ -265,6 +278,9 @@ def valid_file(kind: str, folder) -> tuple[str, bytes, dict]:
         "json": ("coloring", "p.json", {"vertices": 6, "p_min": 0.2}, {}),
         "latin": ("latin", "p.txt", {"order": 5}, {}),
         "forced latin": ("latin", "p.latin", {"order": 3}, {"problem": "latin"}),
+        "qubo": ("qubo", "p.qubo", {"variables": 12}, {}),
+        "ising": ("qubo", "p.ising", {"variables": 12}, {}),
+        "npz": ("maxcut", "p.npz", {"vertices": 12, "p_min": 0.2, "weights": "normal"}, {"problem": "maxcut"}),
         "gz": ("maxcut", "p.gset.gz", {"vertices": 12, "p_min": 0.2}, {}),
         "xz": ("sudoku", "p.txt.xz", {}, {}),
     }[kind]

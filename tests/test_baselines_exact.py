@@ -81,6 +81,7 @@ SMALL = {
     "coloring": {"vertices": 20, "colors": 4, "p_min": 0.1, "p_max": 0.2},
     "maxcut": {"vertices": 12, "weights": "signs"},
     "mis": {},
+    "qubo": {"variables": 12},
 }
 
 
@@ -104,6 +105,13 @@ def test_every_system_answers_with_checked_results(name, problem):
 @pytest.mark.parametrize("name", ["cp-sat", "annealing", "tabu", "rlsa", "gibbs"])
 def test_optimisers_find_small_maximum_cuts(name):
     (instance,) = generate("maxcut", 1, seed=8, vertices=10, p_min=0.4, p_max=0.4)
+    best = best_by_enumeration(instance)
+    assert systems()[name].solve(instance, Budget(seconds=0.5), seed=1).objective == best
+
+
+@pytest.mark.parametrize("name", ["cp-sat", "annealing", "tabu", "gibbs"])
+def test_optimisers_find_the_least_energy_of_small_qubos(name):
+    (instance,) = generate("qubo", 1, seed=8, variables=10, p_min=0.4, p_max=0.4)
     best = best_by_enumeration(instance)
     assert systems()[name].solve(instance, Budget(seconds=0.5), seed=1).objective == best
 

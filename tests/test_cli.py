@@ -122,7 +122,7 @@ def test_generate_overwrites_nothing(tmp_path, capsys):
     precious.write_text("precious")
     for out, count in ((precious, "1"), (tmp_path, "2")):
         assert run(["generate", "sudoku", "--count", count, "--out", str(out)]) == 2
-        assert capsys.readouterr().err == f"blogdit: {precious}: exists already; expected another --out\n"
+        assert capsys.readouterr().err == f"blogdit: {precious}: exists already; expected another file\n"
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"sudoku-1.txt": "precious"}
 
 

@@ -242,6 +242,10 @@ def test_json_of_a_sudoku_shares_the_common_arrays(tmp_path):
         ("mis", {}, ".col"),
         ("mis", {"weighted": True}, ".col"),
         ("mis", {"weighted": True}, ".jsonl"),
+        ("qubo", {}, ".qubo"),
+        ("qubo", {"variables": 5}, ".txt"),
+        ("qubo", {}, ".ising"),
+        ("qubo", {}, ".json"),
     ],
 )
 def test_round_trip(tmp_path, problem, settings, suffix, compression):
@@ -266,7 +270,7 @@ def test_several_graphs_go_into_json_lines(tmp_path):
 @pytest.mark.parametrize(
     ("instances", "name", "message"),
     [
-        (generate("mis", 2), "a.col", "holds one graph, got 2"),
+        (generate("mis", 2), "a.col", "holds one instance, got 2"),
         ([mis.build((3, [[0, 1]]))], "a.edges", "cannot hold a vertex without edges"),
         ([maxcut.build((3, []))], "a.gset", "needs an edge"),
         ([maxcut.build(Graph(2, np.array([[0, 1]]), np.array([5.0])))], "a.col", "no place for weights of edges"),

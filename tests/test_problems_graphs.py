@@ -62,7 +62,7 @@ def test_networkx_names_weights_and_kinds():
     assert as_graph(both_ways).edges.tolist() == [[0, 1]]
     with pytest.raises(ValueError, match="self-loop"):
         as_graph(nx.Graph([(0, 0)]))
-    with pytest.raises(ValueError, match="networkx graph or"):
+    with pytest.raises(ValueError, match="a networkx graph, a sparse matrix or"):
         as_graph("petersen")
 
 

@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from blogdit.api import load, sample, solve, solve_each, stream, train
+    from blogdit.api import as_instance, load, sample, solve, solve_each, stream, train
     from blogdit.core.constraints import AllDifferent, Conflict, Count, Function, Linear, NotEqual, Sum, Table
     from blogdit.core.errors import InputError
     from blogdit.core.instance import Instance, Objective, Verdict, Violation
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _NAMES_OF = {
-    "api": ("load", "sample", "solve", "solve_each", "stream", "train"),
+    "api": ("as_instance", "load", "sample", "solve", "solve_each", "stream", "train"),
     "core.constraints": ("AllDifferent", "Conflict", "Count", "Function", "Linear", "NotEqual", "Sum", "Table"),
     "core.errors": ("InputError",),
     "core.instance": ("Instance", "Objective", "Verdict", "Violation"),
@@ -35,8 +35,8 @@ _NAMES_OF = {
 
 __all__ = [
     "AllDifferent", "Conflict", "Count", "Function", "InputError", "Instance", "Linear", "NotEqual", "Objective",
-    "Problem", "Result", "Sum", "Table", "Verdict", "Violation", "families", "generate", "load", "read",
-    "read_solutions", "render", "sample", "solve", "solve_each", "stream", "train", "write", "write_solutions",
+    "Problem", "Result", "Sum", "Table", "Verdict", "Violation", "as_instance", "families", "generate", "load",
+    "read", "read_solutions", "render", "sample", "solve", "solve_each", "stream", "train", "write", "write_solutions",
 ]  # fmt: skip
 
 

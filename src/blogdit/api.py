@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from blogdit.core.arrays import whole_number
-from blogdit.core.constraints import LARGEST_SEED
+from blogdit.core.constraints import LARGEST_SEED, IntArray
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.core.result import Result
 from blogdit.finishers import FINISHERS
+from blogdit.formats import from_graph
 from blogdit.network.checkpoint import Model, load_model
 from blogdit.network.runtime import process_group, resolve_device
-from blogdit.problems import families
+from blogdit.problems import families, family
+from blogdit.problems.graphs import Graph, as_graph
 from blogdit.solver.events import Finished, Step
 from blogdit.solver.options import SolveKeywords, SolveOptions
 from blogdit.solver.session import Session
@@ -30,6 +32,11 @@ from blogdit.training.trainer import Trainer
 DEFAULT_SECONDS = 10.0  # for an instance, where no budget is given
 
 WEIGHTS = Path(__file__).parent / "weights"
+STAND_INS = {
+    "dqm": "coloring",
+    "cqm": "coloring",
+    "cpmpy": "coloring",
+}  # bundled models for problems that are no family
 
 
 def bundled_models(folder: Path = WEIGHTS) -> dict[str, Path]:
@@ -45,6 +52,41 @@ def load(model: str | Path) -> Model:
     if not Path(model).exists():
         raise InputError(f"unknown model {str(model)!r}; expected a file or one of {', '.join(found) or 'none'}")
     return load_model(model)
+
+
+def as_instance(data: Any, problem: str | None = None, colors: int | None = None, name: str = "") -> Instance:
+    """An instance from what other packages have: a networkx graph, a sparse matrix of SciPy or a tuple (vertices,
+    edges[, weights]), each with the `problem` to solve on it, or a model of dimod or CPMpy."""
+    if isinstance(data, Instance):
+        return data
+    try:
+        if _package(data) == "dimod":
+            from blogdit.integrations.dimod_models import instance_of
+
+            return instance_of(data, name)
+        if _package(data) == "cpmpy":
+            from blogdit.integrations.cpmpy import CPM_blogdit
+
+            return replace(CPM_blogdit(data).native_model, name=name)
+        if not _is_one(data):
+            raise InputError(f"expected instances, graphs or models, got {type(data).__name__}")
+        chosen = None if problem is None else family(problem)
+        return from_graph(as_graph(data), chosen, colors, name, asked=("problem=", "colors=K"))
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def _package(data: Any) -> str:
+    return type(data).__module__.partition(".")[0]
+
+
+def _is_one(data: Any) -> bool:
+    """Whether this is one problem, and not several: graphs can be iterated over, too."""
+    known = isinstance(data, Instance | Graph) or _package(data) in ("dimod", "cpmpy")
+    is_graph = hasattr(data, "tocoo") or (hasattr(data, "nodes") and hasattr(data, "edges"))
+    return known or is_graph or (isinstance(data, tuple) and len(data) > 1 and isinstance(data[0], int))
 
 
 def solver_for(
@@ -93,7 +135,7 @@ def _solver_for_problem(
 
 def _model_name(problem: str, found: Mapping[str, Path]) -> str | None:
     """The bundled model of a problem, or the one that stands in for it."""
-    stand_in = families()[problem].stand_in if problem in families() else None
+    stand_in = families()[problem].stand_in if problem in families() else STAND_INS.get(problem)
     return next((name for name in (problem, stand_in) if name in found), None)
 
 
@@ -126,7 +168,7 @@ def solver_pool(
 
 
 def solve(
-    instances: Instance | Iterable[Instance],
+    instances: Any,
     model: str | Path | Model | None = None,
     device: str = "auto",
     *,
@@ -143,15 +185,19 @@ def solve(
     finish_share: float | None = None,
     batch_size: int | None = None,
     seed: int = 0,
+    problem: str | None = None,
+    colors: int | None = None,
 ) -> list[Result]:
     """A checked Result for each instance, in the order of the input.
 
+    `instances` is an Instance, or anything that `as_instance` takes, or several of them. Graphs need the `problem` to
+    solve on them: coloring (with the number of `colors`), maxcut or mis.
     `time_limit` is in seconds for an instance, `total_time` for all of them, `steps` are the sampler's. `target` and
     `first_feasible` stop early. `chains`, `block`, `schedule` and `cycle` say how to sample; what the model recommends
     holds where they are None. `finish` names what follows the sampler: auto, none, exact, annealing, swaps, tabu or
     descent; `finish_share` is its part of a time limit. docs/solving.md has the details.
     """
-    everyone = list(_checked(instances))
+    everyone = list(_checked(instances, problem, colors))
     pool = solver_pool(
         model, device, time_limit=time_limit, total_time=total_time, steps=steps, target=target,
         first_feasible=first_feasible, chains=chains, block=block, schedule=schedule, cycle=cycle, finish=finish,
@@ -164,27 +210,30 @@ def solve(
     return [found.get(place) or Result(i, i.given_values, seed=seed) for place, i in enumerate(everyone)]
 
 
-def _checked(instances: Instance | Iterable[Instance]) -> Iterator[Instance]:
+def _checked(instances: Any, problem: str | None, colors: int | None) -> Iterator[Instance]:
     """One by one, each an Instance."""
     if isinstance(instances, str | Path):
         raise InputError(f"expected instances, got {str(instances)!r}; read a file with blogdit.read")
-    for one in [instances] if isinstance(instances, Instance) else instances:
-        if not isinstance(one, Instance):
-            raise InputError(f"expected instances, got {type(one).__name__}")
-        yield one
+    if not _is_one(instances) and not isinstance(instances, Iterable):
+        raise InputError(f"expected instances, graphs or models, got {type(instances).__name__}")
+    for one in [instances] if _is_one(instances) else instances:
+        yield as_instance(one, problem, colors)
 
 
 def solve_each(
-    instances: Instance | Iterable[Instance],
+    instances: Any,
     model: str | Path | Model | None = None,
     device: str = "auto",
+    *,
+    problem: str | None = None,
+    colors: int | None = None,
     **options: Unpack[SolveKeywords],
 ) -> Iterator[Result]:
     """Like `solve`, for as many instances as you like: reads them as it goes and yields each Result when it is there.
 
     Results come in the order of completion; `result.instance` is the instance.
     """
-    for event in solver_pool(model, device, **options).run(_checked(instances)):
+    for event in solver_pool(model, device, **options).run(_checked(instances, problem, colors)):
         if isinstance(event, Finished):
             yield event.result
 
@@ -206,6 +255,27 @@ def stream(
             last = event.result
             news = best is None or last.status != best.status or last.values.tolist() != best.values.tolist()
             yield replace(step, result=last) if news else step
+
+
+def follow(
+    instance: Instance,
+    on_look: Callable[[Callable[[], Result], Callable[[], IntArray]], None],
+    model: str | Path | Model | None = None,
+    device: str = "auto",
+    **options: Unpack[SolveKeywords],
+) -> Result:
+    """Like `solve`, for one instance, with a look at it every few steps: `on_look` gets two functions, for the best
+    answer so far (by a finisher, too) and for where the chains are, (chains, n)."""
+    solver = solver_for(instance, model, device, **options)
+
+    def look() -> None:
+        slots = solver.occupants.slots
+        assert slots is not None
+        on_look(lambda: solver.answers.result(slots, 0), lambda: slots.chain_values([0])[0])
+
+    solver.session.on_step = look
+    ((_, result),) = solver.results([instance])
+    return result
 
 
 def sample(

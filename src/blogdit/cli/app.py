@@ -16,6 +16,7 @@ import typer
 
 import blogdit
 from blogdit.cli.bench import bench
+from blogdit.cli.convert import convert
 from blogdit.cli.generate import generate
 from blogdit.cli.info import info
 from blogdit.cli.interrupts import Interrupts
@@ -24,7 +25,7 @@ from blogdit.cli.train import train
 from blogdit.cli.verify import verify
 from blogdit.core.errors import InputError
 
-COMMANDS = (solve, train, generate, verify, bench, info)
+COMMANDS = (solve, train, generate, convert, verify, bench, info)
 
 app = typer.Typer(name="blogdit", add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 for command in COMMANDS:

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from blogdit import formats
 from blogdit.cli.options import Seed, Settings, parse_settings
 from blogdit.core.errors import InputError
+from blogdit.formats.files import write_files
 from blogdit.problems import family
 
 
 def generate(
-    problem: Annotated[str, typer.Argument(metavar="PROBLEM", help="sudoku, latin, coloring, maxcut or mis.")],
+    problem: Annotated[str, typer.Argument(metavar="PROBLEM", help="sudoku, latin, coloring, maxcut, mis or qubo.")],
     out: Annotated[Path, typer.Option(help="A file, or a folder for one file per instance.")],
     count: Annotated[int, typer.Option(min=1, help="How many instances.")] = 1,
     seed: Seed = 0,
@@ -29,6 +29,7 @@ def generate(
     Examples:
       blogdit generate sudoku --count 100 --out puzzles.txt
       blogdit generate coloring --set vertices=100 --set colors=5 --out graph.col
+      blogdit generate maxcut --out - | blogdit solve -
     """
     try:
         instances = family(problem).make(count, seed, **parse_settings(set_))
@@ -36,17 +37,5 @@ def generate(
         raise
     except ValueError as error:
         raise InputError(str(error)) from None
-    parts = {out: instances}
-    if out.is_dir() or (count > 1 and not out.suffix):
-        suffix, width = formats.native_suffix(problem), len(str(count - 1))
-        parts = {out / f"{problem}-{index:0{width}}{suffix}": [one] for index, one in enumerate(instances)}
-    for path in parts:
-        if path.is_file():
-            raise InputError("exists already; expected another --out", path)
-    try:
-        if out not in parts:
-            out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot be made a folder: {error.strerror or error}", out) from None
-    for path, some in parts.items():
-        formats.write(some, path)
+    width = len(str(count - 1))
+    write_files(instances, [f"{problem}-{index:0{width}}" for index in range(count)], out)

@@ -10,7 +10,7 @@ import typer
 from blogdit.core.constraints import LARGEST_SEED
 from blogdit.core.errors import InputError
 
-Problem = Annotated[str | None, typer.Option(help="Read it as this problem: sudoku, latin, coloring, maxcut, mis.")]
+Problem = Annotated[str | None, typer.Option(help="Read it as sudoku, latin, coloring, maxcut, mis or qubo.")]
 Colors = Annotated[int | None, typer.Option(help="Number of colours, for graph colouring.")]
 Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of everything random.")]
 Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu or cuda.")]

@@ -14,7 +14,7 @@ from blogdit.core.errors import InputError
 
 
 def train(
-    problem: Annotated[str, typer.Argument(metavar="PROBLEM", help="sudoku, latin, coloring, maxcut, mis or yours.")],
+    problem: Annotated[str, typer.Argument(metavar="PROBLEM", help="sudoku, latin, coloring, ... or your own.")],
     out: Annotated[Path, typer.Option(help="Folder for the model, the log and the state to resume from.")],
     minutes: Annotated[float | None, typer.Option(help="Train this long, all stretches together (see below).")] = None,
     updates: Annotated[int | None, typer.Option(help="Train for this many updates.")] = None,

@@ -15,17 +15,20 @@ from blogdit.core.arrays import whole_number
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.formats import graph_text
+from blogdit.formats.adjacency import read_npz, write_npz
 from blogdit.formats.json_text import from_json, holds_json_lines, looks_like_json, read_json, to_json, write_json
 from blogdit.formats.latin_text import count_squares, looks_like_latin, read_latin, write_latin
+from blogdit.formats.qubo_text import looks_like_qubo, read_qubo, write_ising, write_qubo
 from blogdit.formats.solutions import read_solutions, record, write_solutions
 from blogdit.formats.sudoku_text import holds_puzzle_lines, looks_like_sudoku, read_sudoku, write_sudoku
-from blogdit.formats.text import Lines, OnError, create_text, open_lines, plain_stem, plain_suffix
-from blogdit.problems import families, family
+from blogdit.formats.text import OnError, create_text, open_lines, plain_stem, plain_suffix
+from blogdit.problems import families, family, qubo
 from blogdit.problems.base import Family
 from blogdit.problems.graphs import Graph
 
 __all__ = [
     "count",
+    "from_graph",
     "from_json",
     "native_suffix",
     "read",
@@ -37,10 +40,15 @@ __all__ = [
     "write_solutions",
 ]
 
-WRITERS = {".json": "json", ".jsonl": "json", ".latin": "latin", ".col": "col", ".gset": "gset", ".edges": "edges"}
-NATIVE = {"sudoku": "sudoku", "latin": "latin", "coloring": "col", "mis": "col", "maxcut": "gset"}
-SUFFIXES = {"sudoku": ".txt", "latin": ".latin", "col": ".col", "gset": ".gset", "json": ".json"}
+WRITERS = {
+    **{".json": "json", ".jsonl": "json", ".latin": "latin", ".col": "col", ".gset": "gset", ".edges": "edges"},
+    **{".npz": "npz", ".qubo": "qubo", ".ising": "ising"},
+}
+NATIVE = {"sudoku": "sudoku", "latin": "latin", "coloring": "col", "mis": "col", "maxcut": "gset", "qubo": "qubo"}
+SUFFIXES = {"sudoku": ".txt"}  # of formats whose suffix is not their name
+FORMS = ("sudoku", *dict.fromkeys(WRITERS.values()))
 OF_MANY = ("json", "sudoku", "latin")  # formats that hold any number of instances, and no graph
+QUADRATIC = {"qubo": write_qubo, "ising": write_ising}
 
 
 def read(path: str | Path, problem: str | None = None, colors: int | None = None) -> list[Instance]:
@@ -78,35 +86,44 @@ def _stream(
     path: Path, forced: Family | None, colors: int | None, name: str, on_error: OnError | None
 ) -> Iterator[Instance]:
     suffix = plain_suffix(path)
+    if suffix == ".npz":
+        yield from_graph(read_npz(path), forced, colors, name, path)
+        return
     with open_lines(path) as lines:
         start = lines.peek(64)
         if not any(line.strip() for line in start):
             raise InputError("empty file; expected an instance", lines.path)
         if suffix in graph_text.NETWORKX_SUFFIXES:
             for index, graph in enumerate(graph_text.read_with_networkx(lines, suffix)):
-                yield _from_graph(graph, forced, colors, f"{name}:{index + 1}" if index else name, lines)
+                yield from_graph(graph, forced, colors, f"{name}:{index + 1}" if index else name, lines.path)
         elif looks_like_json(start):
             yield from read_json(lines, name, forced.name if forced else None, on_error)
-        elif (kind := _puzzle_kind(start) if forced is None else NATIVE.get(forced.name)) == "latin":
+        elif (kind := _text_kind(start) if forced is None else NATIVE.get(forced.name)) == "qubo":
+            yield read_qubo(lines, name)
+        elif kind == "latin":
             yield from read_latin(lines, name)
         elif kind == "sudoku":
             yield from read_sudoku(lines, name, on_error)
         elif graph_text.looks_like_dimacs(start):
             graph, hints = graph_text.read_dimacs(lines)
-            yield _from_graph(graph, forced or _hinted(hints), colors or _hinted_colors(hints), name, lines)
+            yield from_graph(graph, forced or _hinted(hints), colors or _hinted_colors(hints), name, lines.path)
         elif graph_text.looks_like_columns(start):
             if graph_text.is_gset(start):
-                yield _from_graph(graph_text.read_gset(lines), forced or family("maxcut"), colors, name, lines)
+                yield from_graph(graph_text.read_gset(lines), forced or family("maxcut"), colors, name, lines.path)
             else:
-                yield _from_graph(graph_text.read_edge_list(lines), forced, colors, name, lines)
+                yield from_graph(graph_text.read_edge_list(lines), forced, colors, name, lines.path)
         else:
             lines.take(1)  # says so if it is not even text
             if forced is not None and (kind := _puzzle_kind(start)):
                 raise lines.error(f"{kind.title()} text; expected a graph, for --problem {forced.name}", line=1)
             raise lines.error(
-                "not a known format; expected Sudoku text, Latin squares, DIMACS .col, G-set, an edge list or JSON",
+                "not a known format; expected Sudoku text, Latin squares, DIMACS .col, G-set, edges, a QUBO or JSON",
                 line=1,
             )
+
+
+def _text_kind(start: list[str]) -> str | None:
+    return "qubo" if looks_like_qubo(start) else _puzzle_kind(start)
 
 
 def _puzzle_kind(start: list[str]) -> str | None:
@@ -119,7 +136,7 @@ def count(path: str | Path) -> int:
     """How many instances a file holds if all is well: its squares, its lines where it holds one per line, else 1."""
     with open_lines(path) as lines:
         start = lines.peek(64)
-        if plain_suffix(path) in graph_text.NETWORKX_SUFFIXES:
+        if plain_suffix(path) in (*graph_text.NETWORKX_SUFFIXES, ".npz"):
             return 1
         if looks_like_latin(start):
             return count_squares(lines)
@@ -128,17 +145,25 @@ def count(path: str | Path) -> int:
         return sum(1 for _ in lines.parse_each(lambda line: line if line.strip() else None, lambda error: None))
 
 
-def _from_graph(graph: Graph, chosen: Family | None, colors: int | None, name: str, lines: Lines) -> Instance:
-    if chosen is None:
+def from_graph(
+    graph: Graph,
+    chosen: Family | None,
+    colors: int | None,
+    name: str,
+    path: Path | None = None,
+    asked: tuple[str, str] = ("--problem", "--colors K"),
+) -> Instance:
+    """An instance of a family of graph problems; `asked` is how a user names the problem and the colours."""
+    if chosen is None or chosen.graph_of is None:
         known = ", ".join(sorted(known.name for known in families().values() if known.graph_of is not None))
-        raise InputError(f"a graph without a problem; expected --problem with one of {known}", lines.path)
+        raise InputError(f"a graph without a problem; expected {asked[0]} with one of {known}", path)
     if chosen.needs_colors and colors is None:
-        raise InputError(f"{chosen.name} needs the number of colours; expected --colors K", lines.path)
+        raise InputError(f"{chosen.name} needs the number of colours; expected {asked[1]}", path)
     options: dict[str, Any] = {"colors": colors} if chosen.needs_colors else {}
     try:
         return chosen.build(graph, name=name, **options)
     except ValueError as error:
-        raise InputError(str(error), lines.path) from None
+        raise InputError(str(error), path) from None
 
 
 def _hinted(hints: dict[str, str]) -> Family:
@@ -152,15 +177,17 @@ def _hinted_colors(hints: dict[str, str]) -> int | None:
     return int(colors) if colors.isdecimal() and 0 < len(colors) < 10 and int(colors) > 0 else None
 
 
-def native_suffix(problem: str) -> str:
-    """The suffix of a file in the format that people use for this problem."""
-    return SUFFIXES[NATIVE.get(problem, "json")]
+def native_suffix(problem: str, form: str | None = None) -> str:
+    """The suffix of a file in a format; without one in that which people use for this problem."""
+    form = form or NATIVE.get(problem, "json")
+    return SUFFIXES.get(form, f".{form}")
 
 
-def write(instances: Instance | Iterable[Instance], path: str | Path) -> None:
+def write(instances: Instance | Iterable[Instance], path: str | Path, form: str | None = None) -> None:
     """Write instances, or one, to a file; its suffix tells the format, otherwise the problem's usual one is used.
 
-    .json and .jsonl (an object per line), .latin, .col (DIMACS), .gset, .edges; each also with .gz or .xz behind it.
+    .json and .jsonl (an object per line), .latin, .col (DIMACS), .gset, .edges, .qubo, .ising; each also with .gz or
+    .xz behind it. .npz is a sparse matrix. `-` is standard output. `form` names a format where the suffix does not.
     """
     instances = [instances] if isinstance(instances, Instance) else list(instances)
     for one in instances:
@@ -171,15 +198,21 @@ def write(instances: Instance | Iterable[Instance], path: str | Path) -> None:
     several_sizes = len({instance.size for instance in instances}) > 1
     if (usual not in OF_MANY and len(instances) != 1) or (usual == "sudoku" and several_sizes):
         usual = "json"
-    chosen = WRITERS.get(plain_suffix(path), usual)
+    chosen = form or WRITERS.get(plain_suffix(path), usual)
     if chosen not in OF_MANY and len(instances) != 1:
-        raise InputError(f"a {chosen} file holds one graph, got {len(instances)} instances; use .jsonl", path)
+        raise InputError(f"a {chosen} file holds one instance, got {len(instances)}; use .jsonl", path)
     try:
-        graph = None if chosen in OF_MANY else _graph_to_write(instances[0], chosen)
+        quadratic = qubo.quadratic_of(instances[0]) if chosen in QUADRATIC else None
+        graph = None if chosen in (*OF_MANY, *QUADRATIC) else _graph_to_write(instances[0], chosen)
+        if chosen == "npz" and graph is not None:
+            write_npz(graph, path)
+            return
         if chosen == "latin":
             instances = [family("latin").adopt(one) for one in instances]
         with create_text(path) as handle:
-            if graph is not None:
+            if quadratic is not None:
+                QUADRATIC[chosen](quadratic, handle)
+            elif graph is not None:
                 _write_graph(graph, instances[0], chosen, handle)
             else:
                 {"json": write_json, "latin": write_latin, "sudoku": write_sudoku}[chosen](instances, handle)
@@ -199,6 +232,8 @@ def _graph_to_write(instance: Instance, chosen: str) -> Graph:
     if weights is not None and (weights != 1).any():
         kind = "edges" if chosen == "col" else "vertices"
         raise ValueError(f"a {chosen} file has no place for weights of {kind}; use .json")
+    if chosen == "npz" and graph.weights is not None and (graph.weights == 0).any():
+        raise ValueError("a sparse matrix has no place for edges of weight 0; use .json")
     if chosen == "gset" and not len(graph.edges):
         raise ValueError("a G-set file needs an edge to be recognised; use .json")
     if chosen == "edges" and len(np.unique(graph.edges)) < graph.vertices:

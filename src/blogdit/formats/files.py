@@ -10,7 +10,7 @@ from pathlib import Path
 from blogdit import formats
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
-from blogdit.formats.text import OnError, plain_stem
+from blogdit.formats.text import STANDARD, OnError, plain_stem
 
 
 def find_files(paths: Iterable[str | Path], leave_out: Iterable[str | Path] = ()) -> list[Path]:
@@ -31,6 +31,27 @@ def find_files(paths: Iterable[str | Path], leave_out: Iterable[str | Path] = ()
                 known.add(real)
                 found.append(file)
     return found
+
+
+def write_files(instances: Sequence[Instance], names: Sequence[str], out: Path, form: str | None = None) -> None:
+    """Into one file or, if `out` is a folder or several instances go to a path without a suffix, into one file each,
+    called by `names`. Nothing is overwritten."""
+    parts: dict[Path, Sequence[Instance]] = {out: instances}
+    if out.is_dir() or (len(instances) > 1 and not out.suffix and out != STANDARD):
+        parts = {
+            out / f"{name}{formats.native_suffix(one.problem, form)}": [one]
+            for name, one in zip(names, instances, strict=True)
+        }
+    for path in parts:
+        if path.is_file():
+            raise InputError("exists already; expected another file", path)
+    try:
+        if out not in parts:
+            out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be made a folder: {error.strerror or error}", out) from None
+    for path, some in parts.items():
+        formats.write(some, path, form)
 
 
 def name_files(files: Sequence[Path]) -> list[str]:

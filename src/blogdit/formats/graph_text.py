@@ -8,6 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -24,7 +25,7 @@ NETWORKX_SUFFIXES = (".graphml", ".gml", ".g6", ".s6", ".net")
 
 
 @dataclass
-class _Edges:
+class Edges:
     """Edges as they are read, compact (a million take 32 MB), with the line of each."""
 
     lines: Lines
@@ -44,7 +45,7 @@ class _Edges:
             raise self.lines.error(f"expected {wanted}, got {' '.join(fields)[:60]!r}") from None
         self.numbers.append(self.lines.number)
 
-    def add_rows(self, width: int, expected: str) -> None:
+    def add_rows(self, width: int, expected: str, comments: str = COMMENT_MARKS) -> None:
         """All remaining lines, of `width` columns each, besides comments."""
         columns = [("first", "i8"), ("second", "i8"), ("weight", "f8")][:width]
         while block := self.lines.take(BLOCK):
@@ -62,7 +63,7 @@ class _Edges:
                 continue
             for self.lines.number, line in enumerate(block, start + 1):  # comments, or a mistake to name
                 fields = line.split()
-                if fields and fields[0][0] not in COMMENT_MARKS:
+                if fields and fields[0][0] not in comments:
                     if len(fields) != width:
                         raise self.lines.error(f"expected {expected}, got {line[:60]!r}")
                     self.add(fields)
@@ -117,7 +118,7 @@ def looks_like_columns(start: list[str]) -> bool:
 
 def read_dimacs(lines: Lines) -> tuple[Graph, dict[str, str]]:
     """The graph, and what a comment `c blogdit problem=... colors=...` of our own writer says about it."""
-    edges, hints = _Edges(lines), dict[str, str]()
+    edges, hints = Edges(lines), dict[str, str]()
     vertices = expected = -1
     heavy: dict[int, float] = {}
     for line in lines:
@@ -143,7 +144,7 @@ def read_dimacs(lines: Lines) -> tuple[Graph, dict[str, str]]:
             raise lines.error(f"expected 'e VERTEX VERTEX', got {line[:60]!r}")
     if vertices < 0:
         raise lines.error("no 'p edge VERTICES EDGES' line in the file")
-    _refuse_absurd(vertices, len(edges), lines)
+    refuse_absurd(vertices, len(edges), lines.path)
     graph = edges.graph(vertices)
     if expected not in (len(edges), len(graph.edges)):  # some files count an edge given both ways once
         raise lines.error(f"expected {expected} edges as in the 'p' line, got {len(edges)}")
@@ -163,9 +164,9 @@ def is_gset(start: list[str]) -> bool:
 def read_gset(lines: Lines) -> Graph:
     header = next(line for line in lines if not _is_comment(line))
     vertices, expected = _counts(header.split(), lines)
-    edges = _Edges(lines)
+    edges = Edges(lines)
     edges.add_rows(3, "'VERTEX VERTEX WEIGHT'")
-    _refuse_absurd(vertices, len(edges), lines)
+    refuse_absurd(vertices, len(edges), lines.path)
     if len(edges) != expected:
         raise lines.error(f"expected {expected} edges as in the first line, got {len(edges)}")
     return edges.graph(vertices)
@@ -174,7 +175,7 @@ def read_gset(lines: Lines) -> Graph:
 def read_edge_list(lines: Lines) -> Graph:
     start = [line.split() for line in lines.peek(64) if not _is_comment(line)]
     width = 3 if start and len(start[0]) == 3 else 2
-    edges = _Edges(lines)
+    edges = Edges(lines)
     edges.add_rows(width, f"{width} columns")
     if not len(edges):
         raise lines.error("no edge in the file")
@@ -208,7 +209,7 @@ def read_with_networkx(lines: Lines, suffix: str) -> Iterator[Graph]:
             for line in lines:
                 if line.strip():
                     code = line.strip().encode("ascii")
-                    _refuse_absurd(_encoded_size(code), len(code), lines)
+                    refuse_absurd(_encoded_size(code), len(code), lines.path)
                     yield as_graph(decode(code))
     except InputError:
         raise
@@ -230,7 +231,7 @@ def write_dimacs(graph: Graph, hints: dict[str, Any], handle: IO[str]) -> None:
     handle.write("c blogdit " + " ".join(f"{key}={value}" for key, value in hints.items()) + "\n")
     handle.write(f"p edge {graph.vertices} {len(graph.edges)}\n")
     if graph.vertex_weights is not None:
-        handle.writelines(f"n {v} {_number(w)}\n" for v, w in enumerate(graph.vertex_weights.tolist(), 1))
+        handle.writelines(f"n {v} {number_text(w)}\n" for v, w in enumerate(graph.vertex_weights.tolist(), 1))
     handle.writelines(f"e {u + 1} {v + 1}\n" for u, v in graph.edges.tolist())
 
 
@@ -238,7 +239,7 @@ def write_gset(graph: Graph, handle: IO[str]) -> None:
     weights = np.ones(len(graph.edges)) if graph.weights is None else graph.weights
     handle.write(f"{graph.vertices} {len(graph.edges)}\n")
     handle.writelines(
-        f"{u + 1} {v + 1} {_number(w)}\n" for (u, v), w in zip(graph.edges.tolist(), weights.tolist(), strict=True)
+        f"{u + 1} {v + 1} {number_text(w)}\n" for (u, v), w in zip(graph.edges.tolist(), weights.tolist(), strict=True)
     )
 
 
@@ -248,7 +249,7 @@ def write_edge_list(graph: Graph, handle: IO[str]) -> None:
     names = labels if labels is not None and all(isinstance(label, int) for label in labels) else range(graph.vertices)
     weights = [None] * len(graph.edges) if graph.weights is None else graph.weights.tolist()
     for (u, v), weight in zip(graph.edges.tolist(), weights, strict=True):
-        handle.write(f"{names[u]} {names[v]}" + ("" if weight is None else f" {_number(weight)}") + "\n")
+        handle.write(f"{names[u]} {names[v]}" + ("" if weight is None else f" {number_text(weight)}") + "\n")
 
 
 def _counts(fields: list[str], lines: Lines) -> tuple[int, int]:
@@ -260,10 +261,10 @@ def _counts(fields: list[str], lines: Lines) -> tuple[int, int]:
     return vertices, edges
 
 
-def _refuse_absurd(vertices: int, edges: int, lines: Lines) -> None:
+def refuse_absurd(vertices: int, edges: int, path: Path) -> None:
     """A damaged header must not make a small file take gigabytes."""
     if vertices > 1_000_000 and vertices > 100 * edges:
-        raise InputError(f"{vertices} vertices for {edges} edges; expected at most 100 per edge", lines.path)
+        raise InputError(f"{vertices} vertices for {edges} edges; expected at most 100 per edge", path)
 
 
 def _vertex_weight(fields: list[str], vertices: int, lines: Lines) -> tuple[int, float]:
@@ -283,6 +284,6 @@ def _is_comment(line: str) -> bool:
     return not text or text[0] in COMMENT_MARKS
 
 
-def _number(weight: float) -> str:
+def number_text(weight: float) -> str:
     """Short and exact: 1, -1, 0.25."""
     return str(int(weight)) if weight.is_integer() else repr(weight)

@@ -6,6 +6,7 @@ import gzip
 import io
 import lzma
 import re
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from blogdit.core.errors import InputError
 LONGEST_LINE = 1 << 28  # characters; a damaged archive could unpack to one endless line
 GZIP_MAGIC, XZ_MAGIC = b"\x1f\x8b", b"\xfd7zXZ\x00"
 COMPRESSION_SUFFIXES = (".gz", ".xz")
+STANDARD = Path("-")  # standard input, or standard output
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")  # what the error handler "surrogateescape" makes of such bytes
 
 T = TypeVar("T")
@@ -108,11 +110,15 @@ class Lines:
 
 @contextmanager
 def open_lines(path: str | Path) -> Iterator[Lines]:
+    """The lines of a file, or of standard input if the path is `-`."""
     path = Path(path)
     if path.is_dir():
         raise InputError("is a directory; expected a file", path)
     try:
-        raw = path.open("rb")
+        if path == STANDARD:
+            path, raw = Path("<stdin>"), open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115 (closed below)
+        else:
+            raw = path.open("rb")
         start = raw.peek(len(XZ_MAGIC))  # not read and seek: the path may be a pipe
     except FileNotFoundError:
         raise InputError("no such file", path) from None
@@ -131,8 +137,11 @@ def open_lines(path: str | Path) -> Iterator[Lines]:
 
 @contextmanager
 def create_text(path: str | Path) -> Iterator[IO[str]]:
-    """A new text file, compressed if its suffix says so; the same text gives the same bytes."""
+    """A new text file, compressed if its suffix says so; the same text gives the same bytes. `-` is standard output."""
     path = Path(path)
+    if path == STANDARD:
+        yield sys.stdout
+        return
     try:
         with path.open("wb") as raw:
             binary: Any = raw
@@ -154,4 +163,6 @@ def plain_suffix(path: str | Path) -> str:
 
 def plain_stem(path: str | Path) -> str:
     path = Path(path)
+    if path == STANDARD:
+        return "stdin"
     return Path(path.stem).stem if path.suffix in COMPRESSION_SUFFIXES else path.stem

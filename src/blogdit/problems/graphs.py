@@ -64,14 +64,41 @@ def make_graph(
 
 
 def as_graph(data: Any) -> Graph:
-    """A Graph from a Graph, a networkx graph or a tuple (vertices, edges[, weights])."""
+    """A Graph from a Graph, a networkx graph, a sparse matrix of SciPy or a tuple (vertices, edges[, weights])."""
     if isinstance(data, Graph):
         return data
+    if hasattr(data, "tocoo"):
+        matrix = data.tocoo()
+        return from_adjacency(matrix.shape, matrix.row, matrix.col, matrix.data)
     if hasattr(data, "nodes") and hasattr(data, "edges"):
         return _from_networkx(data)
     if isinstance(data, tuple) and len(data) in (2, 3):
         return make_graph(*data)
-    raise ValueError(f"a graph must be a networkx graph or (vertices, edges[, weights]), got {type(data).__name__}")
+    wanted = "a networkx graph, a sparse matrix or (vertices, edges[, weights])"
+    raise ValueError(f"a graph must be {wanted}, got {type(data).__name__}")
+
+
+def from_adjacency(shape: Sequence[int], rows: npt.ArrayLike, columns: npt.ArrayLike, entries: npt.ArrayLike) -> Graph:
+    """The graph of an adjacency matrix, symmetric or one triangle of it. Entries are weights, unless all are 1."""
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(f"an adjacency matrix must be square, got shape {tuple(int(size) for size in shape)}")
+    n = int(shape[0])
+    ends = np.stack([integers(rows, "rows", 1), integers(columns, "columns", 1)], axis=1)
+    check_range(ends, 0, n, "rows and columns")
+    weights = reals(entries, "entries", len(ends))
+    keys, owner = np.unique(ends[:, 0] * n + ends[:, 1], return_inverse=True)
+    total = np.bincount(owner, weights, len(keys))  # entries that occur twice add up
+    keys, total = keys[total != 0], total[total != 0]
+    first, second = np.divmod(keys, max(n, 1))
+    if (loops := first == second).any():
+        raise ValueError(f"an adjacency matrix must have zeros on its diagonal, got a self-loop at {first[loops][0]}")
+    upper, lower = first < second, first > second
+    mirrored = dict(zip((second[lower] * n + first[lower]).tolist(), total[lower].tolist(), strict=True))
+    if upper.any() and lower.any() and mirrored != dict(zip(keys[upper].tolist(), total[upper].tolist(), strict=True)):
+        raise ValueError("an adjacency matrix must be symmetric, or one triangle of a symmetric one")
+    kept = upper if upper.any() else lower
+    plain = bool((total == 1).all())
+    return make_graph(n, np.stack([first[kept], second[kept]], axis=1), None if plain else total[kept])
 
 
 def _from_networkx(data: Any) -> Graph:

@@ -1,4 +1,4 @@
-"""Simulated annealing and tabu search from D-Wave's samplers, on the quadratic forms of MIS and MaxCut."""
+"""Simulated annealing and tabu search from D-Wave's samplers, on QUBOs and on the quadratic forms of MIS and MaxCut."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEEDS = 2**31
 
 
 class Sampler(System):
-    problems = ("mis", "maxcut")
+    problems = ("mis", "maxcut", "qubo")
     packages = ("dwave.samplers", "dimod")  # `warm_up` says which is missing
 
 

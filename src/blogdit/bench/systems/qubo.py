@@ -1,7 +1,7 @@
 """Instances as quadratic functions of bits, E(x) = constant + b.x + sum_{i<j} Q_ij x_i x_j, and the way back.
 
 The forms are those of the paper's appendix: MIS and MaxCut have a bit per vertex, Sudoku and colouring one for each
-value of each variable.
+value of each variable. A QUBO is its own form.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from blogdit.bench.systems.greedy import repaired
 from blogdit.core.constraints import FloatArray, IntArray
 from blogdit.core.instance import Instance
 from blogdit.problems import coloring, maxcut, mis
+from blogdit.problems.qubo import quadratic_of
 
 PROBLEMS = ("sudoku", "coloring", "mis", "maxcut")
 MIS_PENALTY = 1.02
@@ -50,6 +51,8 @@ class Qubo:
         no values that a variable has, the one with the least slope counts."""
         if self.instance.problem in ("mis", "maxcut"):
             return repaired(self.instance, bits)
+        if self.instance.problem == "qubo":
+            return np.append(bits, 0)  # the reference
         slope = self.gradient(bits.astype(np.float64)).reshape(self.instance.size, -1)
         scores = np.where(bits.reshape(slope.shape) > 0, slope - 1e9, slope)
         values: IntArray = scores.argmin(1).astype(np.int64)
@@ -57,7 +60,7 @@ class Qubo:
 
 
 def qubo(instance: Instance) -> Qubo:
-    """The quadratic form of an instance of one of PROBLEMS."""
+    """The quadratic form of an instance of one of PROBLEMS, or of a QUBO."""
     if instance.problem == "mis":
         graph = mis.graph_of(instance)
         weights = np.ones(graph.vertices) if graph.vertex_weights is None else graph.vertex_weights
@@ -68,6 +71,10 @@ def qubo(instance: Instance) -> Qubo:
         weights = np.ones(len(graph.edges)) if graph.weights is None else graph.weights
         degree = np.bincount(graph.edges.reshape(-1), np.repeat(weights, 2), graph.vertices)
         return Qubo(instance, -degree.astype(np.float64), graph.edges, 2 * weights)  # -sum w (x_i + x_j - 2 x_i x_j)
+    if instance.problem == "qubo":
+        form = quadratic_of(instance)
+        linear, couplings, constant = form.bits()
+        return Qubo(instance, linear, form.pairs, couplings, constant)
     if instance.problem == "sudoku":
         houses = instance.constraints[0]
         pairs = np.concatenate([_couples(houses.scope(index)) for index in range(len(houses))])

@@ -1,0 +1,45 @@
+"""`blogdit convert`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from blogdit import formats
+from blogdit.cli.options import Colors, Problem
+from blogdit.core.errors import InputError
+from blogdit.formats.files import find_files, read_all, write_files
+from blogdit.formats.text import STANDARD, plain_suffix
+
+
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="A", help="File with instances, a folder of them, or - for stdin.")],
+    out: Annotated[Path, typer.Argument(metavar="B", help="A new file, a folder, or - for stdout.")],
+    problem: Problem = None,
+    colors: Colors = None,
+    to: Annotated[str | None, typer.Option(help=f"The format, if no suffix tells: {', '.join(formats.FORMS)}.")] = None,
+) -> None:
+    """Write the instances of A to B in another format, if that can say the same.
+
+    The suffix of B tells the format, or --to does. Without either it is the one that people use for the problem. A
+    folder gets one file for each instance. Nothing is overwritten.
+
+    \\b
+    Examples:
+      blogdit convert graph.col graph.json --colors 5
+      blogdit convert cut.gset cut.qubo
+      blogdit convert - - --problem mis --to col < graph.edges
+      blogdit convert puzzles.txt puzzles/
+    """
+    if to is not None and to not in formats.FORMS:
+        raise InputError(f"unknown format {to!r}; expected one of {', '.join(formats.FORMS)}")
+    instances = list(read_all(find_files([source]), problem, colors))
+    suffix, usual = plain_suffix(out), {formats.native_suffix(one.problem) for one in instances}
+    if to is None and suffix not in formats.WRITERS and suffix not in usual and suffix and not out.is_dir():
+        raise InputError(f"no format is written as {suffix}; expected --to, or {', '.join(formats.WRITERS)}", out)
+    if out == STANDARD and to == "npz":
+        raise InputError("a sparse matrix is no text; expected a file instead of standard output")
+    names = [one.name.replace("/", "-").replace(":", "-") for one in instances]
+    write_files(instances, names, out, to)

@@ -1,0 +1,229 @@
+"""An instance from constraints on integers that need not count from 0.
+
+`Builder` collects them. It knows nothing of CPMpy's expressions: `cpmpy_posting` translates those. Here a variable goes
+from `low` to `high`, in an instance from 0. Variables that are compared with each other, or counted together, share the
+number that 0 stands for, their base.
+
+A new kind of constraint needs a list here, its group in `_groups`, and a case in `cpmpy_posting`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from blogdit.core.constraints import AllDifferent, Conflict, Constraint, Count, IntArray, Linear, NotEqual, Table
+from blogdit.core.instance import Instance, Objective
+from blogdit.core.objective import Sense
+from blogdit.finishers.cp_variables import MOST_LITERALS
+from blogdit.problems import families
+
+Scope = tuple[int, ...]
+NEVER = Linear([[0]], [[0]], [">="], [1])  # which nothing fulfils
+
+
+@dataclass
+class Built:
+    """An instance, and the way from its values to numbers of the builder's variables."""
+
+    instance: Instance
+    place: IntArray  # of each variable in the instance
+    base: IntArray
+
+    def numbers(self, values: IntArray) -> IntArray:
+        return values[self.place] + self.base
+
+
+@dataclass
+class Builder:
+    """What has been posted so far, by the indices of variables."""
+
+    low: list[int] = field(default_factory=list)
+    high: list[int] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    declared: list[tuple[int, int]] = field(default_factory=list)  # bounds of the variable as it was made
+    all_different: list[Scope] = field(default_factory=list)
+    not_equal: list[tuple[int, int]] = field(default_factory=list)
+    linear: list[tuple[Scope, Scope, str, int]] = field(default_factory=list)  # scope, coefficients, relation, bound
+    counts: list[tuple[Scope, int, int, int]] = field(default_factory=list)  # scope, number, least, most
+    tables: list[tuple[Scope, IntArray]] = field(default_factory=list)
+    sense: Sense | None = None
+    weights: dict[int, float] = field(default_factory=dict)  # of the objective
+    impossible: bool = False
+
+    def new(self, low: int, high: int, name: str = "") -> int:
+        """A variable; auxiliary ones have no name."""
+        self.low.append(low)
+        self.high.append(high)
+        self.names.append(name)
+        self.declared.append((low, high))
+        return len(self.low) - 1
+
+    def narrow(self, variable: int, low: int | None = None, high: int | None = None) -> None:
+        """New bounds of a variable. If they cross, the instance has no solution."""
+        self.low[variable] = max(self.low[variable], self.low[variable] if low is None else low)
+        self.high[variable] = min(self.high[variable], self.high[variable] if high is None else high)
+
+    def add_linear(self, terms: Iterable[tuple[int, int]], relation: str, bound: int) -> None:
+        """The sum of coefficient times variable, for rows (coefficient, variable), is <=, = or >= the bound."""
+        total: dict[int, int] = {}
+        for coefficient, variable in terms:
+            total[variable] = total.get(variable, 0) + coefficient
+        total = {variable: coefficient for variable, coefficient in total.items() if coefficient}
+        if len(total) > 1:
+            self.linear.append((tuple(total), tuple(total.values()), relation, bound))
+        elif total:
+            ((variable, factor),) = total.items()
+            if factor < 0:
+                factor, bound, relation = -factor, -bound, {"<=": ">=", "=": "=", ">=": "<="}[relation]
+            least = None if relation == "<=" else -(-bound // factor)  # rounded up
+            self.narrow(variable, least, None if relation == ">=" else bound // factor)
+        elif not {"<=": bound >= 0, "=": bound == 0, ">=": bound <= 0}[relation]:
+            self.impossible = True
+
+    def optimise(self, sense: Sense, terms: Iterable[tuple[float, int]]) -> None:
+        """Of rows (weight, variable). A variable with many values is counted in bits: an objective has a weight for
+        each value."""
+        self.sense, self.weights = sense, {}
+        for weight, variable in terms:
+            low, span = self.low[variable], self.high[variable] - self.low[variable]
+            parts = [(1, variable)]
+            if span >= MOST_LITERALS:
+                parts = [(2**bit, self.new(0, 1)) for bit in range(span.bit_length())]
+                self.add_linear([(1, variable), *((-size, bit) for size, bit in parts)], "=", low)
+            for size, part in parts:
+                self.weights[part] = self.weights.get(part, 0.0) + weight * size
+
+    def build(self, first: Iterable[str]) -> Built:
+        """The variables with the names `first` come first, in natural order, the others as they were made."""
+        named = set(first)
+        count = len(self.low)
+        order = sorted(
+            range(count), key=lambda i: (0, natural(self.names[i]), i) if self.names[i] in named else (1, [], i)
+        )
+        place = np.empty(count, np.int64)
+        place[order] = np.arange(count)
+        low, high = np.array(self.low, np.int64), np.array(self.high, np.int64)
+        is_possible = not self.impossible and bool((low <= high).all())
+        high = np.maximum(low, high)
+        # A variable that is given keeps its values, so that a puzzle looks like one.
+        is_given = low == high
+        first_low, last_high = np.array(self.declared, np.int64).reshape(-1, 2).T
+        least, most = np.where(is_given, first_low, low), np.where(is_given, last_high, high)
+        base = self._bases(least)
+        groups = list(self._groups(least, most, base, place)) if is_possible else [NEVER]
+        sizes = (most - base + 1)[order] if count else np.ones(1, np.int64)
+        labels = [name or f"_{i}" for i, name in ((i, self.names[i]) for i in order)]
+        instance = Instance(
+            sizes,
+            tuple(groups),
+            self._objective(sizes, place),
+            givens={int(place[i]): int(low[i] - base[i]) for i in np.flatnonzero(is_given & is_possible)},
+            problem="cpmpy",
+            labels=labels or None,
+        )
+        return Built(instance, place, base)
+
+    def _bases(self, low: IntArray) -> IntArray:
+        owner = list(range(len(low)))
+
+        def root(i: int) -> int:
+            while owner[i] != i:
+                owner[i] = i = owner[owner[i]]
+            return i
+
+        for scope in itertools.chain(self.all_different, self.not_equal, (row[0] for row in self.counts)):
+            for other in scope[1:]:
+                owner[root(other)] = root(scope[0])
+        roots = np.array([root(i) for i in range(len(low))], np.int64)
+        least = low.copy()
+        np.minimum.at(least, roots, low)
+        return least[roots]
+
+    def _groups(self, low: IntArray, high: IntArray, base: IntArray, place: IntArray) -> Iterator[Constraint]:
+        def at(scope: Sequence[int]) -> list[int]:
+            return place[list(scope)].tolist()
+
+        if self.all_different:
+            yield AllDifferent([at(scope) for scope in self.all_different])
+        if self.not_equal:
+            yield NotEqual(place[np.array(self.not_equal)])
+        above = [((int(i),), (1,), ">=", int(low[i])) for i in np.flatnonzero((low > base) & (low < high))]
+        two_valued = (high - base) == 1
+        conflicts: list[tuple[list[int], tuple[int, int]]] = []
+        rows: list[tuple[list[int], Scope, str, int]] = []
+        for scope, coefficients, relation, bound in [*self.linear, *above]:
+            limit = bound - sum(c * int(base[i]) for c, i in zip(coefficients, scope, strict=True))
+            if len(scope) == 2 and two_valued[list(scope)].all():
+                conflicts += [(at(scope), pair) for pair in _forbidden(coefficients, relation, limit)]
+            else:
+                rows.append((at(scope), coefficients, relation, limit))
+        if conflicts:
+            yield Conflict([pair for pair, _ in conflicts], [values for _, values in conflicts])
+        if rows:
+            scopes, factors, relations, bounds = (list(part) for part in zip(*rows, strict=True))
+            yield Linear(scopes, factors, relations, bounds)
+        if self.counts:
+            scopes, numbers, least, most = (list(part) for part in zip(*self.counts, strict=True))
+            values = [number - int(base[scope[0]]) for number, scope in zip(numbers, scopes, strict=True)]
+            yield Count([at(scope) for scope in scopes], values, least, most)
+        shared: dict[tuple[int, bytes], tuple[list[list[int]], IntArray]] = {}
+        for scope, tuples in self.tables:
+            members = list(scope)
+            inside = ((tuples >= low[members]) & (tuples <= high[members])).all(axis=1)
+            rows_left = tuples[inside] - base[members]
+            shared.setdefault((len(scope), rows_left.tobytes()), ([], rows_left))[0].append(at(scope))
+        for places, allowed in shared.values():
+            yield Table(np.array(places), allowed) if len(allowed) else NEVER
+
+    def _objective(self, sizes: IntArray, place: IntArray) -> Objective | None:
+        if self.sense is None:
+            return None
+        rows = sorted((int(place[variable]), weight) for variable, weight in self.weights.items() if weight)
+        terms = [(at, value, weight * value) for at, weight in rows for value in range(1, int(sizes[at]))]
+        return Objective(self.sense, unary=[term[:2] for term in terms], unary_weights=[term[2] for term in terms])
+
+
+def natural(name: str) -> list[tuple[int, int, str]]:
+    """A key that sorts x[2] before x[10], and x[0,1] before x[1,0]."""
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]
+
+
+def _forbidden(coefficients: Scope, relation: str, bound: int) -> list[tuple[int, int]]:
+    """The pairs of two bits that a linear constraint forbids."""
+
+    def holds(total: int) -> bool:
+        return {"<=": total <= bound, "=": total == bound, ">=": total >= bound}[relation]
+
+    pairs = itertools.product((0, 1), repeat=2)
+    return [(a, b) for a, b in pairs if not holds(coefficients[0] * a + coefficients[1] * b)]
+
+
+def recognised(instance: Instance) -> Instance:
+    """The same instance as one of a family, where it is one: it then has that family's model."""
+    for name, family in families().items():
+        if family.graph_of is not None or family.recognise is not None:
+            with suppress(ValueError):
+                return family.adopt(replace(_in_order(instance), problem=name))
+    return instance
+
+
+def _in_order(instance: Instance) -> Instance:
+    """On a square grid, with its rows, its columns and then its boxes in order, as families of grids have them."""
+    side = math.isqrt(instance.size)
+    group = instance.constraints[0] if len(instance.constraints) == 1 else None
+    if not isinstance(group, AllDifferent) or side * side != instance.size or side < 2:
+        return instance
+    scopes = {tuple(sorted(group.scope(index).tolist())) for index in range(len(group))}
+
+    def key(scope: Scope) -> tuple[int, Scope]:
+        is_row, is_column = (len({divmod(cell, side)[part] for cell in scope}) == 1 for part in (0, 1))
+        return (0 if is_row else 1 if is_column else 2), scope
+
+    return replace(instance, constraints=(AllDifferent(sorted(scopes, key=key)),))

@@ -1,0 +1,169 @@
+"""The models of dimod as instances: binary (BQM), discrete (DQM) and constrained (CQM) quadratic models.
+
+The objective of an instance is the energy of its model, constants included. What an instance cannot say raises a
+ValueError that names the variable or the constraint.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import dimod
+import numpy as np
+
+from blogdit.core.constraints import IntArray, Linear
+from blogdit.core.domains import MOST_VALUES
+from blogdit.core.instance import Instance, Objective
+from blogdit.finishers.cp_model import MOST_DECIMALS, whole_weights
+from blogdit.problems import qubo
+
+MOST_TERMS = 1 << 24  # of an objective: a product of two integers has a term for each pair of their values
+RELATIONS = {"<=": "<=", ">=": ">=", "==": "="}
+
+
+def instance_of(model: Any, name: str = "") -> Instance:
+    """The instance that a model of dimod describes."""
+    if isinstance(model, dimod.BinaryQuadraticModel):
+        return of_bqm(model, name)
+    if isinstance(model, dimod.DiscreteQuadraticModel):
+        return of_dqm(model, name)
+    if isinstance(model, dimod.ConstrainedQuadraticModel):
+        return of_cqm(model, name)
+    raise ValueError(f"expected a binary, discrete or constrained quadratic model, got {type(model).__name__}")
+
+
+def of_bqm(model: Any, name: str = "") -> Instance:
+    """A variable for each of the model, 1 for the larger of its two values, and the reference (see `problems.qubo`)."""
+    labels = list(model.variables)
+    linear, (rows, columns, couplings), offset = model.to_numpy_vectors(labels)
+    make = qubo.from_spins if model.vartype is dimod.SPIN else qubo.from_bits
+    pairs = np.stack([rows, columns], axis=1).astype(np.int64)
+    # In float64: sums of a model in float32 would be rounded.
+    terms = (np.asarray(some, np.float64) for some in (linear, couplings))
+    return qubo.build(make(next(terms), pairs, next(terms), float(offset), _labels(labels)), name)
+
+
+def of_dqm(model: Any, name: str = "") -> Instance:
+    """A variable for each of the model; its values are the cases."""
+    vectors = model.to_numpy_vectors(return_offset=True)
+    starts = np.append(vectors.case_starts.astype(np.int64), len(vectors.linear_biases))
+    variable = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    cases = np.stack([variable, np.arange(len(variable)) - starts[variable]], axis=1)  # (variable, value) of each case
+    linear = np.array(vectors.linear_biases, np.float64)
+    linear[: starts[1] if len(starts) > 1 else 0] += float(vectors.offset)  # one case of the first variable is chosen
+    first, second = (cases[np.asarray(some, np.int64)] for some in vectors.quadratic[:2])
+    return Instance(
+        np.diff(starts),
+        objective=Objective(
+            "minimize",
+            unary=cases[linear != 0],
+            unary_weights=linear[linear != 0],
+            pairwise=np.concatenate([first[:, :1], second[:, :1], first[:, 1:], second[:, 1:]], axis=1),
+            pairwise_weights=vectors.quadratic[2],
+        ),
+        problem="dqm",
+        name=name,
+        labels=_labels(list(vectors.labels)),
+    )
+
+
+def of_cqm(model: Any, name: str = "") -> Instance:
+    """A variable for each of the model, counted from its lower bound; `cqm_values` is the way back."""
+    labels = list(model.variables)
+    domains = {label: _domain(model, label) for label in labels}
+    place = {label: i for i, label in enumerate(labels)}
+    constraints = [_linear(label, one, domains, place) for label, one in model.constraints.items()]
+    scopes, coefficients, relations, bounds = (
+        (list(part) for part in zip(*constraints, strict=True)) if constraints else ([],) * 4
+    )
+    return Instance(
+        np.array([len(domain) for domain in domains.values()], np.int64),
+        constraints=(Linear(scopes, coefficients, relations, bounds),) if constraints else (),
+        objective=_objective(model.objective, domains, place),
+        problem="cqm",
+        name=name,
+        labels=_labels(labels),
+    )
+
+
+def cqm_values(model: Any, values: IntArray) -> IntArray:
+    """Samples (reads, n) of a constrained model from values of its instance."""
+    domains = [_domain(model, label) for label in model.variables]
+    low, step = (np.array([getattr(domain, part) for domain in domains], np.int64) for part in ("start", "step"))
+    return low + step * values
+
+
+def _domain(model: Any, label: Any) -> range:
+    kind = model.vartype(label)
+    if kind is dimod.SPIN:
+        return range(-1, 2, 2)
+    if kind not in (dimod.BINARY, dimod.INTEGER):
+        raise ValueError(f"variable {label!r} is {kind.name}; expected BINARY, SPIN or INTEGER")
+    low, high = (int(bound(label)) for bound in (model.lower_bound, model.upper_bound))
+    if high - low >= MOST_VALUES:
+        raise ValueError(f"variable {label!r} has {high - low + 1} values; expected bounds at most {MOST_VALUES} apart")
+    return range(low, high + 1)
+
+
+def _linear(
+    label: Any, constraint: Any, domains: dict[Any, range], place: dict[Any, int]
+) -> tuple[list[int], list[int], str, int]:
+    """Scope, coefficients, relation and bound, in values that count from 0."""
+    left = constraint.lhs
+    if left.is_soft():
+        raise ValueError(f"constraint {label!r} is soft; expected constraints that must hold")
+    if left.num_interactions:
+        raise ValueError(f"constraint {label!r} is quadratic; expected a linear one")
+    terms = [(variable, float(left.get_linear(variable))) for variable in left.variables]
+    terms = [(variable, bias) for variable, bias in terms if bias]
+    bound = float(constraint.rhs) - float(left.offset)
+    whole = whole_weights([*(bias for _, bias in terms), bound])
+    if whole is None:
+        raise ValueError(
+            f"constraint {label!r} cannot be exact; expected numbers with at most {MOST_DECIMALS} decimals"
+        )
+    *biases, limit = whole
+    if not terms:  # a constraint on a constant: that of a variable with coefficient 0
+        return [0], [0], RELATIONS[constraint.sense.value], limit
+    ranges = [domains[variable] for variable, _ in terms]
+    limit -= sum(bias * domain.start for bias, domain in zip(biases, ranges, strict=True))
+    steps = [bias * domain.step for bias, domain in zip(biases, ranges, strict=True)]
+    return [place[variable] for variable, _ in terms], steps, RELATIONS[constraint.sense.value], limit
+
+
+def _objective(goal: Any, domains: dict[Any, range], place: dict[Any, int]) -> Objective | None:
+    """None if there is nothing to minimise."""
+    linear = {variable: float(goal.get_linear(variable)) for variable in goal.variables}
+    products = [(u, v, float(bias)) for u, v, bias in goal.iter_quadratic() if bias]
+    if not products and not any(linear.values()):
+        return None
+    expected = sum(len(domains[u]) * (len(domains[v]) if u != v else 1) for u, v, _ in products)
+    if (terms := expected + sum(len(domains[v]) for v, bias in linear.items() if bias)) > MOST_TERMS:
+        raise ValueError(f"the objective has {terms} values and pairs of values; expected at most {MOST_TERMS}")
+    costs = {variable: np.array(domains[variable], np.float64) * bias for variable, bias in linear.items()}
+    pairwise: list[tuple[int, int, int, int]] = []
+    weights: list[float] = []
+    for u, v, bias in products:
+        if u == v:
+            costs[u] += bias * np.array(domains[u], np.float64) ** 2
+            continue
+        for (a, x), (b, y) in itertools.product(enumerate(domains[u]), enumerate(domains[v])):
+            if x and y:
+                pairwise.append((place[u], place[v], a, b))
+                weights.append(bias * x * y)
+    costs[next(iter(costs))] += float(goal.offset)  # one value of the variable is chosen
+    unary = [(place[v], a) for v, some in costs.items() for a in np.flatnonzero(some).tolist()]
+    return Objective(
+        "minimize",
+        unary=unary,
+        unary_weights=np.concatenate([some[some != 0] for some in costs.values()]),
+        pairwise=pairwise,
+        pairwise_weights=weights,
+    )
+
+
+def _labels(labels: Sequence[Any]) -> Sequence[Any] | None:
+    """None for 0, 1, 2, ..."""
+    return None if list(labels) == list(range(len(labels))) else labels

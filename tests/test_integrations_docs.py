@@ -1,0 +1,32 @@
+"""Each example of docs/integrations.md prints what the page shows."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from installation import ROOT, integrations, project, run_installed
+from oldest import oldest
+
+SECTION = re.compile(r"^## (\S+)$(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+EXAMPLE = re.compile(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SECTIONS = dict(SECTION.findall((ROOT / "docs" / "integrations.md").read_text()))
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_the_example_prints_what_the_page_shows(section, tmp_path):
+    ((code, printed),) = EXAMPLE.findall(SECTIONS[section])
+    assert SECTIONS[section].count("```python") == 1
+    assert run_installed(tmp_path, "-c", code) == printed
+    assert len(code.strip().splitlines()) <= 12, "a short example"
+
+
+def test_every_integration_has_a_section_and_an_extra():
+    assert integrations() <= set(map(str.lower, SECTIONS))
+    assert integrations() <= set(project()["optional-dependencies"])
+
+
+def test_the_oldest_versions_are_known():
+    """`make oldest` tests with exactly these."""
+    assert oldest() == ["cpmpy==1.1", "dimod==0.12.16", "networkx==3.6"]
