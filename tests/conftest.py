@@ -36,6 +36,7 @@ def sudoku4_path(tmp_path_factory) -> Path:
             time.sleep(0.2)
         raise
     settings = {
+        "values": "axis", "own_answers": 0.0,
         "box": 2, "min_givens": 10, "max_givens": 12, "pool": 256, "validation": 4, "validation_steps": 5,
         "validate_every": 10_000, "dim": 32, "heads": 2, "head_dim": 16, "layers": 1, "position_dims": 2,
         "relation": "neighbours", "unroll": 1, "horizon": 8, "batch_size": 32, "tau_start": 0.02, "warmup": 10,

@@ -12,6 +12,7 @@ from blogdit.training.state import Budget
 from blogdit.training.trainer import Trainer
 
 TINY = {
+    "values": "axis", "own_answers": 0.0, "position_dims": 2, "relation": "neighbours",
     "box": 2, "dim": 16, "heads": 1, "head_dim": 16, "layers": 1, "batch_size": 8, "unroll": 2, "horizon": 6,
     "pool": 64, "validation": 8, "validation_steps": 3, "validate_every": 4, "warmup": 3,
 }  # fmt: skip

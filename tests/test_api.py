@@ -11,6 +11,7 @@ import pytest
 
 import blogdit
 from blogdit.api import _model_name, bundled_models, solver_for
+from blogdit.core.constraints import Linear
 from blogdit.core.errors import InputError
 from blogdit.method.chain import ChainConfig
 from blogdit.network.checkpoint import Model, save_model
@@ -131,7 +132,7 @@ def test_models_by_name_and_by_path(model, tmp_path):
     for name, path in bundled_models().items():
         assert path.stem == name
         assert blogdit.load(name).problem == name
-    with pytest.raises(InputError, match=r"unknown model 'nothing'; expected a file or one of coloring, maxcut"):
+    with pytest.raises(InputError, match=r"unknown model 'nothing'; expected a file or one of coloring, latin, maxcut"):
         blogdit.load("nothing")
     with pytest.raises(InputError, match="unknown model 'nothing'"):
         blogdit.solve(generate("coloring", 1), model="nothing")
@@ -177,9 +178,9 @@ def test_what_stream_reports_gets_better(model):
 
 def test_a_misfit_is_found_before_the_first_step(monkeypatch):
     puzzles = generate("sudoku", 2, seed=0)
-    puzzles.append(dataclasses.replace(puzzles[0], positions=None))
+    puzzles.append(dataclasses.replace(puzzles[0], constraints=(Linear([[0]], [[1]], ["<="], [8]),)))
     monkeypatch.setattr(Solver, "run", lambda *arguments: pytest.fail("a step was taken"))
-    with pytest.raises(InputError, match="its variables need 2 coordinates, the instance gives 0"):
+    with pytest.raises(InputError, match="its network does not see linear"):
         blogdit.solve(puzzles, steps=1)
 
 

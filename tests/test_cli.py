@@ -196,7 +196,7 @@ def test_info_lists_versions_and_problems(capsys):
 def test_info_shows_where_a_model_comes_from(capsys, tmp_path):
     assert run(["info", "sudoku"]) == 0
     shown = capsys.readouterr().out
-    assert "values as axis" in shown
+    assert "values as literals" in shown
     assert "trained" in shown
     assert "## Known failures" in shown, "the card"
     assert run(["info", str(tmp_path / "none")]) == 2

@@ -187,7 +187,7 @@ def test_a_table_gives_the_paper_s_layers_of_size_k():
         ({"dim": 0}, "dim must be at least 1"),
         ({"layers": 0}, "layers must be at least 1"),
         ({"relation": "dense"}, "relation must be learned, fixed or neighbours"),
-        ({"values": "codes"}, "values must be axis or table"),
+        ({"values": "codes"}, "values must be axis, literals or table"),
     ],
 )
 def test_bad_configurations_are_refused_by_name(settings, message):

@@ -16,7 +16,14 @@ from runs import assert_same_run, trainer
 
 SQUARE = mis.build((4, [[0, 1], [1, 2], [2, 3], [3, 0]]))
 CPU = torch.device("cpu")
-TAUGHT = {"own_answers": 0.9, "relaxed": 0.1, "teacher_start": 0.0, "teacher_every": 0.25, "teacher_steps": 6}
+TAUGHT = {
+    "values": "literals",
+    "own_answers": 0.9,
+    "relaxed": 0.1,
+    "teacher_start": 0.0,
+    "teacher_every": 0.25,
+    "teacher_steps": 6,
+}
 
 
 def test_the_best_answers_are_kept_each_once():

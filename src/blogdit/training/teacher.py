@@ -35,7 +35,7 @@ class Answers:
 
     def __init__(self, instances: Sequence[Instance], kept: int, device: torch.device):
         variables = max(instance.size for instance in instances)
-        self.values = torch.zeros(len(instances), kept, variables, dtype=torch.int16, device=device)
+        self.values = torch.zeros(len(instances), kept, variables, dtype=torch.int32, device=device)
         self.costs = torch.full((len(instances), kept), math.inf, device=device)  # smaller is better; no answer: inf
 
     def take(self, index: Tensor) -> Targets:
@@ -122,7 +122,7 @@ class Teacher:
 def save_answers(out: Path, shelves: Sequence[Answers]) -> None:
     tensors: dict[str, Tensor] = {}
     for number, answers in enumerate(shelves):
-        tensors |= {f"{number}.values": answers.values, f"{number}.costs": answers.costs}
+        tensors |= {f"{number}.values": answers.values.short(), f"{number}.costs": answers.costs}
     write_tensors(out / ANSWERS, tensors, {"format": ANSWERS_FORMAT, "version": ANSWERS_VERSION})
 
 
