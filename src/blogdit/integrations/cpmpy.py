@@ -205,7 +205,7 @@ class CPM_blogdit(SolverInterface):  # type: ignore[misc]
             if display is not None:
                 take(found())
 
-        last = api.follow(built.instance, look, **settings)
+        last = api.follow(built.instance, look, start=None if known is None else known.values, **settings)
         take(last)
         return last if best is None or not _is_better(best, last) else best
 
