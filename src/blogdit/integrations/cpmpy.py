@@ -14,6 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+try:
+    import cpmpy  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("no module 'cpmpy'; expected pip install 'blogdit[cpmpy]'") from error
 import numpy as np
 from cpmpy.exceptions import NotSupportedError
 from cpmpy.expressions.core import Expression
