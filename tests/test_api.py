@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import blogdit
-from blogdit.api import _model_name, bundled_models, solver_for
+from blogdit.api import _model_name, bundled_models, follow, solver_for
 from blogdit.core.constraints import Linear
 from blogdit.core.errors import InputError
 from blogdit.method.chain import ChainConfig
@@ -233,3 +233,21 @@ def test_what_is_no_instance(data, options, message):
     for call in (blogdit.as_instance, blogdit.solve):
         with pytest.raises(InputError, match=message):
             call(data, **options)
+
+
+def test_following_an_instance():
+    """Looks see what there is so far; an answer that is known is where finishers begin, and is never lost."""
+    graph = generate("maxcut", 1, seed=0, vertices=30)[0]
+    (best,) = blogdit.solve(graph, steps=5, device="cpu", finish="annealing")
+    looks = []
+
+    def look(found, chains):
+        looks.append((found().objective, chains().shape))
+
+    result = follow(graph, look, device="cpu", steps=3, finish="descent", chains=2)
+    assert [shape for _, shape in looks] == [(2, 30)] * 3
+    assert all(objective <= result.objective for objective, _ in looks)
+    looks.clear()
+    result = follow(graph, look, device="cpu", steps=3, finish="descent", start=best.values)
+    assert result.objective >= best.objective
+    assert looks[0][0] == best.objective

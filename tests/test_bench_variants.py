@@ -96,6 +96,11 @@ def test_a_model_may_be_a_row_of_its_own():
     assert mine.solve_many(many, Budget(steps=1))[0].verdict.satisfied
 
 
+def test_a_family_without_a_model_has_the_one_that_stands_in_for_it():
+    weights = variants.make("blogdit", {}).weights
+    assert weights["qubo"] == weights["maxcut"]
+
+
 BACKBONE = ("layers", "dim", "heads", "head_dim", "values", "relation")
 # Sudoku's variants have the pair network, as its model had when they were trained.
 EARLIER = {"sudoku": {"values": "axis", "layers": 8, "heads": 4, "head_dim": 16, "relation": "neighbours"}}

@@ -30,3 +30,11 @@ def test_every_integration_has_a_section_and_an_extra():
 def test_the_oldest_versions_are_known():
     """`make oldest` tests with exactly these."""
     assert oldest() == ["cpmpy==1.1", "dimod==0.12.16", "networkx==3.6"]
+
+
+@pytest.mark.parametrize("package", ["cpmpy", "dimod"])
+def test_a_missing_package_is_named_with_its_extra(package, tmp_path):
+    code = f"import sys; sys.modules[{package!r}] = None\ntry:\n    import blogdit.integrations.{package}\n"
+    code += "except ModuleNotFoundError as error:\n    print(error)"
+    expected = f"no module '{package}'; expected pip install 'blogdit[{package}]'\n"
+    assert run_installed(tmp_path, "-c", code) == expected

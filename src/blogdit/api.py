@@ -13,11 +13,11 @@ from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.core.result import Result
 from blogdit.finishers import FINISHERS
-from blogdit.formats import from_graph
+from blogdit.integrations._instances import as_instance as as_instance
+from blogdit.integrations._instances import is_one
 from blogdit.network.checkpoint import Model, load_model
 from blogdit.network.runtime import process_group, resolve_device
-from blogdit.problems import families, family
-from blogdit.problems.graphs import Graph, as_graph
+from blogdit.problems import families
 from blogdit.solver.events import Finished, Step
 from blogdit.solver.options import SolveKeywords, SolveOptions
 from blogdit.solver.session import Session
@@ -52,41 +52,6 @@ def load(model: str | Path) -> Model:
     if not Path(model).exists():
         raise InputError(f"unknown model {str(model)!r}; expected a file or one of {', '.join(found) or 'none'}")
     return load_model(model)
-
-
-def as_instance(data: Any, problem: str | None = None, colors: int | None = None, name: str = "") -> Instance:
-    """An instance from what other packages have: a networkx graph, a sparse matrix of SciPy or a tuple (vertices,
-    edges[, weights]), each with the `problem` to solve on it, or a model of dimod or CPMpy."""
-    if isinstance(data, Instance):
-        return data
-    try:
-        if _package(data) == "dimod":
-            from blogdit.integrations.dimod_models import instance_of
-
-            return instance_of(data, name)
-        if _package(data) == "cpmpy":
-            from blogdit.integrations.cpmpy import CPM_blogdit
-
-            return replace(CPM_blogdit(data).native_model, name=name)
-        if not _is_one(data):
-            raise InputError(f"expected instances, graphs or models, got {type(data).__name__}")
-        chosen = None if problem is None else family(problem)
-        return from_graph(as_graph(data), chosen, colors, name, asked=("problem=", "colors=K"))
-    except InputError:
-        raise
-    except ValueError as error:
-        raise InputError(str(error)) from None
-
-
-def _package(data: Any) -> str:
-    return type(data).__module__.partition(".")[0]
-
-
-def _is_one(data: Any) -> bool:
-    """Whether this is one problem, and not several: graphs can be iterated over, too."""
-    known = isinstance(data, Instance | Graph) or _package(data) in ("dimod", "cpmpy")
-    is_graph = hasattr(data, "tocoo") or (hasattr(data, "nodes") and hasattr(data, "edges"))
-    return known or is_graph or (isinstance(data, tuple) and len(data) > 1 and isinstance(data[0], int))
 
 
 def solver_for(
@@ -214,9 +179,9 @@ def _checked(instances: Any, problem: str | None, colors: int | None) -> Iterato
     """One by one, each an Instance."""
     if isinstance(instances, str | Path):
         raise InputError(f"expected instances, got {str(instances)!r}; read a file with blogdit.read")
-    if not _is_one(instances) and not isinstance(instances, Iterable):
+    if not is_one(instances) and not isinstance(instances, Iterable):
         raise InputError(f"expected instances, graphs or models, got {type(instances).__name__}")
-    for one in [instances] if _is_one(instances) else instances:
+    for one in [instances] if is_one(instances) else instances:
         yield as_instance(one, problem, colors)
 
 
@@ -262,15 +227,19 @@ def follow(
     on_look: Callable[[Callable[[], Result], Callable[[], IntArray]], None],
     model: str | Path | Model | None = None,
     device: str = "auto",
+    start: IntArray | None = None,
     **options: Unpack[SolveKeywords],
 ) -> Result:
     """Like `solve`, for one instance, with a look at it every few steps: `on_look` gets two functions, for the best
-    answer so far (by a finisher, too) and for where the chains are, (chains, n)."""
+    answer so far (by a finisher, too) and for where the chains are, (chains, n). `start` is an answer that is known:
+    finishers begin with it, and nothing worse comes back (`found_by` is then "start")."""
     solver = solver_for(instance, model, device, **options)
 
     def look() -> None:
         slots = solver.occupants.slots
         assert slots is not None
+        if start is not None and slots.members[0].found is None:
+            slots.members[0].found, slots.members[0].found_by = start, "start"
         on_look(lambda: solver.answers.result(slots, 0), lambda: slots.chain_values([0])[0])
 
     solver.session.on_step = look

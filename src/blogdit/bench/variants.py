@@ -27,6 +27,7 @@ from blogdit.method.blocks import Schedule, Selector
 from blogdit.method.chain import sample
 from blogdit.network.checkpoint import Model
 from blogdit.network.inference import fastest
+from blogdit.problems import families
 from blogdit.solver.sampler import Stepped
 from blogdit.solver.slots import Shape, Slot, Slots, shape_of
 from blogdit.solver.solver import Solver
@@ -111,6 +112,7 @@ def _weights(name: str, models: Models) -> dict[str, Path]:
     variant = VARIANTS[name]
     bundled = bundled_models(VARIANT_WEIGHTS if variant.suffix else WEIGHTS)
     found = {stem.removesuffix(variant.suffix): path for stem, path in bundled.items() if stem.endswith(variant.suffix)}
+    found = {one.name: found[one.stand_in] for one in families().values() if one.stand_in in found} | found
     for owner in ("blogdit", name) if not variant.suffix else (name,):
         found |= {problem: path for (of, problem), path in models.items() if of == owner}
     return found

@@ -14,6 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+try:
+    import cpmpy  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("no module 'cpmpy'; expected pip install 'blogdit[cpmpy]'") from error
 import numpy as np
 from cpmpy.exceptions import NotSupportedError
 from cpmpy.expressions.core import Expression
@@ -205,7 +209,7 @@ class CPM_blogdit(SolverInterface):  # type: ignore[misc]
             if display is not None:
                 take(found())
 
-        last = api.follow(built.instance, look, **settings)
+        last = api.follow(built.instance, look, start=None if known is None else known.values, **settings)
         take(last)
         return last if best is None or not _is_better(best, last) else best
 

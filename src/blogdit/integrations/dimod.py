@@ -11,7 +11,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import dimod
+try:
+    import dimod
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("no module 'dimod'; expected pip install 'blogdit[dimod]'") from error
 import numpy as np
 import torch
 
