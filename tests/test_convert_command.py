@@ -97,7 +97,7 @@ def test_errors_name_standard_input_and_its_line(stdin, capsys):
     [
         (["g.gset", "g.cnf"], "g.cnf: no format is written as .cnf; expected --to, or .json"),
         (["g.gset", "g.col"], "g.col: a col file has no place for weights of edges"),
-        (["g.gset", "g.json", "--to", "cnf"], "unknown format 'cnf'; expected one of sudoku, json, col"),
+        (["g.gset", "g.json", "--to", "cnf"], "unknown format 'cnf'; expected one of sudoku, json, latin, col"),
         (["g.gset", "-", "--to", "npz"], "a sparse matrix is no text; expected a file instead of standard output"),
         (["g.gset", "g.gset"], "g.gset: exists already; expected another file"),
         (["none.gset", "h.gset"], "none.gset: no such file"),

@@ -23,7 +23,7 @@ def pairs_of(instance):
 def test_related_means_sharing_a_constraint_or_a_term(instance):
     """The list holds exactly the ordered pairs of different variables of a scope or a term, once, sorted by target."""
     expected = set()
-    for group in instance.constraints:
+    for group in instance.groups:  # soft ones, too
         for j in range(len(group)):
             scope = group.scope(j).tolist()
             expected |= {(a, b) for a in scope for b in scope if a != b}
