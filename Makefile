@@ -21,7 +21,7 @@ test: $(STAMP) lint
 # The integrations with the oldest versions that their extras allow.
 oldest: $(STAMP)
 	$(BIN)/python tests/oldest.py build/oldest
-	PYTHONPATH=build/oldest $(BIN)/python -m pytest -n 2 tests/test_integrations_*.py
+	PYTHONPATH=$(CURDIR)/build/oldest $(BIN)/python -m pytest -n 2 tests/test_integrations_*.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
