@@ -56,10 +56,9 @@ def test_costs_order_answers():
 
 def test_rounds_follow_the_budget_and_the_paper_has_none():
     teacher = Teacher(recipe("sudoku", {"box": 2, **TAUGHT, "teacher_start": 0.2}), 0, CPU)
-    assert [teacher.due(rounds, spent) for rounds, spent in ((0, 0.1), (0, 0.2), (1, 0.4), (1, 0.45))] == [
-        False, True, False, True,
-    ]  # fmt: skip
-    assert not Teacher(recipe("sudoku", {"box": 2, "own_answers": 0.0}), 0, CPU).due(0, 1.0)
+    assert [teacher.due(None, spent) for spent in (0.1, 0.2)] == [False, True]
+    assert [teacher.due(0.5, spent) for spent in (0.7, 0.75)] == [False, True], "from the end of the last round"
+    assert not Teacher(recipe("sudoku", {"box": 2, "own_answers": 0.0}), 0, CPU).due(None, 1.0)
 
 
 def test_who_is_asked():

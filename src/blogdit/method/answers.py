@@ -48,15 +48,12 @@ def _renamed(answers: Tensor, values: Tensor, seen: Tensor, count: int) -> Tenso
     table = table.view(*shape, count, count)
     names = torch.zeros(*shape, count, dtype=torch.long, device=answers.device)
     for _ in range(count):
-        old, new = (part[..., None] for part in _row_column(table.flatten(-2).argmax(-1), count))
+        most = table.flatten(-2).argmax(-1, keepdim=True)
+        old, new = most // count, most % count
         names.scatter_(-1, old, new)
         table.scatter_(-2, old[..., None].expand(*shape, 1, count), -1.0)
         table.scatter_(-1, new[..., None, :].expand(*shape, count, 1), -1.0)
     return names.gather(-1, answers)
-
-
-def _row_column(place: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    return place // count, place % count
 
 
 def surprise(logits: Tensor, answers: Tensor, block: Tensor, batch: Batch) -> Tensor:

@@ -64,7 +64,7 @@ class TrainConfig:
     improve_heat: float = 0.3  # temperature at which it begins, in units of the energy
     answers_kept: int = 1  # of each instance
     teacher_start: float = 0.2  # share of the budget before the first round
-    teacher_every: float = 0.1  # share of the budget from round to round
+    teacher_every: float = 0.1  # share of the budget from the end of a round to the next
     teacher_steps: int = 200  # reverse steps on an instance in a round
     teacher_chains: int = 1  # on an instance
     teacher_instances: int = 8192  # asked in a round, at most

@@ -62,5 +62,6 @@ class Progress:
     seconds: float = 0.0
     bad_steps: int = 0
     rounds: int = 0  # of the teacher
+    round_end: float | None = None  # share of the budget that was spent when the last one ended
     best_score: float = -math.inf
     best_update: int = 0

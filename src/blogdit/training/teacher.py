@@ -76,7 +76,7 @@ def cost_of(result: Result) -> float:
     goal = result.instance.objective
     if goal is None or result.objective is None:
         return 0.0
-    return result.objective if goal.sense == "minimize" else -result.objective
+    return goal.sign * result.objective
 
 
 @dataclass
@@ -87,14 +87,12 @@ class Teacher:
     seed: int
     device: torch.device
 
-    def due(self, rounds: int, spent: float) -> bool:
-        """Whether it is time for the next round, after so many."""
+    def due(self, last_end: float | None, spent: float) -> bool:
+        """Whether it is time for a round. Shares of the budget: when the last round ended, if there was one, and what
+        is spent now. A round that takes long puts off the next, so that training keeps its share."""
         config = self.recipe.training
-        return (
-            config.own_answers > 0
-            and not config.improve
-            and spent >= config.teacher_start + rounds * config.teacher_every
-        )
+        first = config.teacher_start if last_end is None else last_end + config.teacher_every
+        return config.own_answers > 0 and not config.improve and spent >= first
 
     def wanted(self, instances: Sequence[Instance], answers: Answers) -> IntArray:
         """Those whose answers could still teach something, as places in `instances`."""

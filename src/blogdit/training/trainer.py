@@ -219,11 +219,15 @@ class Trainer:
                     ending = self._spent() >= 1 or paused
                     validating = ending or self.progress.updates % self.recipe.training.validate_every == 0
                     saving = ending or elapsed - saved > save_every or self.progress.updates == 1
-                    asking = self.teacher.due(self.progress.rounds, self._spent()) and not ending
+                    asking = self.teacher.due(self.progress.round_end, self._spent()) and not ending
                     if validating or saving or asking:  # nothing may be under way then
                         record, pending = self._record(pending), None
                         record |= self._validate(out) if validating else {}
-                        record |= self._ask() if asking else {}
+                        if asking:
+                            record |= self._ask()
+                            elapsed = self._agreed(time.monotonic() - began)
+                            self.progress.seconds = before + elapsed
+                            self.progress.round_end = self._spent()
                         log.write(record)
                         if saving or asking:
                             self.save(out)
