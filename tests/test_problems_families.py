@@ -14,6 +14,7 @@ from blogdit.problems import coloring, families, generate, maxcut, mis
 
 SMALL = {
     "coloring": {"vertices": 12},
+    "general": {"literals": "60-100"},
     "latin": {"order": 6},
     "maxcut": {"vertices": 12},
     "mis": {},

@@ -15,11 +15,14 @@ SPARSEST = 4  # cells of a grid for each variable: with more it would show littl
 
 
 def render(instance: Instance, values: IntArray) -> str:
-    """What a person reads. Variables on a grid are shown there: rows and columns are the two parts of their labels, or
-    their positions. All others are lines of a name and a value."""
+    """What a person reads: as the family shows it, or a table."""
     family = families().get(instance.problem)
-    if family is not None:
-        return family.render(instance, values)
+    return table_of(instance, values) if family is None else family.render(instance, values)
+
+
+def table_of(instance: Instance, values: IntArray) -> str:
+    """Variables on a grid are shown there: rows and columns are the two parts of their labels, or their positions. All
+    others are lines of a name and a value."""
     names = [str(instance.domains.call(variable, value)) for variable, value in enumerate(values.tolist())]
     labels = range(instance.size) if instance.labels is None else instance.labels
     cells = _from_labels(instance)

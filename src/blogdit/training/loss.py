@@ -12,6 +12,7 @@ from blogdit.method.answers import Targets, nearest, surprise
 from blogdit.method.batch import Batch
 from blogdit.method.blocks import Selector, decode
 from blogdit.method.chain import sample
+from blogdit.method.energy import penalty_scale
 from blogdit.method.improve import improved
 from blogdit.method.loss import path_loss
 from blogdit.method.noise import Noise
@@ -40,10 +41,10 @@ class TrainingLoss(nn.Module):
         denoise = replace(self.denoiser.on(batch), network=self.network)
         rates = (chain.schedule.rate(done[..., None]) for done in progress)  # each (chains, B, 1)
         steps = sample(denoise, batch, logits, rates, chain, Selector(config.selector, batch), noise)
-        weights: Tensor | float = 1.0
+        weights: Tensor | float = 1 / penalty_scale(batch) if config.unit_energy else 1.0  # (G,)
         if targets is not None:
             known = targets.any.expand(batch.chains, -1).reshape(batch.rows, batch.groups)
-            weights = torch.where(known, config.relaxed, 1.0)
+            weights = weights * torch.where(known, config.relaxed, 1.0)
         path = path_loss(steps, batch, chain, tau, config.all_different, config.entropy, weights)
         terms = {
             "loss": path.loss,

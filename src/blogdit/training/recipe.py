@@ -31,6 +31,8 @@ OWN_PRESET = {
     "horizon": 32,
     "tau_start": 0.02,
     "learning_rate": 1e-3,
+    "unit_energy": True,
+    "pool": 2048,
     "validation": 64,
     "validate_every": 250,
 }
@@ -45,6 +47,7 @@ class TrainConfig:
     horizon: int = 5  # reverse steps of a chain before it starts again; above `unroll`, chains persist across updates
     entropy: bool = True
     all_different: AllDifferentForm = "pairs"  # which relaxation of AllDifferent trains; see energy.py
+    unit_energy: bool = False  # energies in units of the most that one variable can change the objective
     tau_start: float = 0.1
     tau_floor: float = 0.01  # tau -> 0 would collapse the variance and freeze the chain
     tau_share: float = 0.6  # of the budget, over which tau falls linearly

@@ -272,6 +272,7 @@ class Trainer:
                     config.validation_steps,
                     config.validation_selector,
                     self.device,
+                    config.unit_energy,
                 )
                 for group in by_structure(self.data.validation)
             ]

@@ -11,7 +11,7 @@ from blogdit.core.instance import Instance
 from blogdit.method.batch import collate
 from blogdit.method.blocks import Selector, SelectorName, decode
 from blogdit.method.chain import ChainConfig, prior, sample
-from blogdit.method.energy import energy, one_hot
+from blogdit.method.energy import energy, one_hot, penalty_scale
 from blogdit.method.noise import GeneratorNoise
 from blogdit.network.denoiser import Denoiser
 from blogdit.network.inference import fastest, inference_copy
@@ -25,10 +25,12 @@ def validate(
     steps: int,
     selector: SelectorName,
     device: torch.device,
+    unit_energy: bool = False,
 ) -> dict[str, float]:
     """Short chains with the given weights. Satisfaction problems: share of instances with zero discrete energy at any
-    step, and at the last; optimisation problems: the mean of the lowest energy seen. `score` is larger when better.
-    The network is afterwards in the mode, training or not, that it was in."""
+    step, and at the last; optimisation problems: the mean of the lowest energy seen, where each instance counts alike
+    with `unit_energy`. `score` is larger when better. The network is afterwards in the mode, training or not, that it
+    was in."""
     was_training = denoiser.training
     try:
         batch, noise = collate(instances).to(device), GeneratorNoise(torch.Generator(device).manual_seed(0))
@@ -38,8 +40,9 @@ def validate(
             for step in range(steps)
         )
         best = torch.full((batch.rows, batch.groups), math.inf, device=device)
+        unit = penalty_scale(batch) if unit_energy else 1.0
         for step in sample(denoise, batch, prior(batch, chain, noise), rates, chain, Selector(selector, batch), noise):
-            last = energy(one_hot(decode(step.logits, batch), batch), batch)  # (R, G)
+            last = energy(one_hot(decode(step.logits, batch), batch), batch) / unit  # (R, G)
             best = torch.minimum(best, last)
     finally:
         denoiser.train(was_training)
