@@ -17,7 +17,7 @@ from blogdit.integrations._instances import as_instance as as_instance
 from blogdit.integrations._instances import is_one
 from blogdit.network.checkpoint import Model, load_model
 from blogdit.network.runtime import process_group, resolve_device
-from blogdit.problems import families
+from blogdit.problems import families, own
 from blogdit.solver.events import Finished, Step
 from blogdit.solver.options import SolveKeywords, SolveOptions
 from blogdit.solver.session import Session
@@ -44,14 +44,24 @@ def bundled_models(folder: Path = WEIGHTS) -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.safetensors"))}
 
 
-def load(model: str | Path) -> Model:
-    """A bundled model by name, or one from a file."""
-    found = bundled_models()
+def model_file(model: str | Path) -> Path:
+    """The file of a bundled model, a file itself, or that of the best weights (else the last) of a run's folder."""
+    found, path = bundled_models(), Path(model)
     if str(model) in found:
-        return load_model(found[str(model)])
-    if not Path(model).exists():
+        return found[str(model)]
+    if not path.exists():
         raise InputError(f"unknown model {str(model)!r}; expected a file or one of {', '.join(found) or 'none'}")
-    return load_model(model)
+    return next((file for name in ("best", "last") if (file := path / f"{name}.safetensors").exists()), path)
+
+
+def load(model: str | Path) -> Model:
+    """A bundled model by name, one from a file, or the best of a training run by its folder. If that holds the file of
+    a problem of your own, its code is run: answers are then shown as it says."""
+    loaded = load_model(model_file(model))
+    if Path(model).is_dir() and str(model) not in bundled_models():
+        loaded.name = Path(model).resolve().name
+        own.recall(Path(model), loaded.problem)
+    return loaded
 
 
 def solver_for(
@@ -281,6 +291,7 @@ def train(
 ) -> Model:
     """Train a model for a problem family without labels; returns the best model so far, also in `out`.
 
+    `problem` may also be a Python file with a function `generate(rng)`: docs/training.md.
     Instances come from the family's generator, or from `data` and `valid`: files, or instances. A problem of your own,
     the `problem` of these instances, has no generator: it needs `data`, and without `valid` one in ten of them chooses
     instead of training. `resume` goes on from the state in `out`, with its settings and seed. `pause_after` stops after
@@ -290,6 +301,8 @@ def train(
     """
     out, data = Path(out), _listed(data)
     begin = start if start is None or isinstance(start, Model) else load(start)
+    mine = own.adopt(problem)
+    problem = problem if mine is None else mine.name
     try:
         if problem not in families() and not data:
             known = ", ".join(sorted(families()))
@@ -321,13 +334,15 @@ def train(
     with process_group(resolve_device(device)) as here:
         instances = data_for(chosen, seed, data, _listed(valid), tell)
         trainer = Trainer(chosen, instances, budget, seed, str(here), tell, None if resume else begin)
+        instances.require_fit(trainer.model() if begin is None else begin)
         if resume:
             trainer.load(out)
+        if mine is not None and trainer.rank == 0:
+            own.keep(mine, out)
         for record in trainer.run(out, pause_after):
             if on_record is not None and trainer.rank == 0:
                 on_record(record, budget.spent(trainer.progress.updates, trainer.progress.seconds))
-    best = out / "best.safetensors"
-    return load_model(best if best.exists() else out / "last.safetensors")
+    return load_model(model_file(out))
 
 
 def _listed(given: Given | Iterable[Given] | None) -> list[Given]:

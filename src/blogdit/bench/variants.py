@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from blogdit.api import WEIGHTS, bundled_models, load, solver_for
+from blogdit.api import WEIGHTS, bundled_models, load, model_file, solver_for
 from blogdit.bench.systems import Budget, System, system, systems
 from blogdit.bench.systems.base import Clock, in_parts
 from blogdit.core.constraints import IntArray
@@ -76,7 +76,7 @@ def named_models(pairs: Iterable[str]) -> dict[tuple[str, str], Path]:
         if not equals or not name or name in systems():
             known = f"one of {', '.join(VARIANTS)}, or a new one"
             raise InputError(f"expected --model NAME=PATH with NAME {known}, got {pair!r}")
-        found[name, load(path).problem] = bundled_models().get(path, Path(path))
+        found[name, load(path).problem] = model_file(path)
     return found
 
 

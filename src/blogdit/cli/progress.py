@@ -9,9 +9,11 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+QUIET = 30.0  # seconds without a line, where there is no bar
+
 
 class TrainingProgress:
-    """A bar with rate, time left, loss and the last validation score."""
+    """A bar with rate, time left, loss and the last validation score; without a terminal a line now and then."""
 
     def __init__(self) -> None:
         self.console = Console(stderr=True)
@@ -20,6 +22,7 @@ class TrainingProgress:
         self.task = self.bar.add_task("training", total=1.0)
         self.validation = ""
         self.marks: list[tuple[float, int]] = []
+        self.told = time.monotonic()
 
     def show(self, record: dict[str, Any], spent: float) -> None:
         self.marks = [*self.marks[-50:], (time.monotonic(), record["update"])]
@@ -30,15 +33,16 @@ class TrainingProgress:
             self.validation = " ".join(f"{name} {value:.4g}" for name, value in scored.items())
         skipped = f"  {record['bad_steps']} NaN steps skipped" if record["bad_steps"] else ""
         line = (
-            f"update {record['update']}  {rate:.1f}/s  loss {record['loss']:.4g}  tau {record['tau']:.3g}"
+            f"{spent:4.0%}  update {record['update']}  {rate:.1f}/s  loss {record['loss']:.4g}  tau {record['tau']:.3g}"
             f"  {self.validation}{skipped}"
         )
         if self.console.is_terminal:
             self.bar.update(self.task, completed=min(spent, 1.0), description=line)
-        if scored:
+        if scored or (not self.console.is_terminal and time.monotonic() - self.told >= QUIET):
             self.tell(line)
 
     def tell(self, line: str) -> None:
+        self.told = time.monotonic()
         self.console.print(line, highlight=False) if self.console.is_terminal else print(line, file=sys.stderr)
 
     def __enter__(self) -> TrainingProgress:

@@ -14,7 +14,7 @@ from blogdit.core.errors import InputError
 
 
 def train(
-    problem: Annotated[str, typer.Argument(metavar="PROBLEM", help="sudoku, latin, coloring, ... or your own.")],
+    problem: Annotated[str, typer.Argument(metavar="PROBLEM", help="sudoku, latin, ..., or your own FILE.py.")],
     out: Annotated[Path, typer.Option(help="Folder for the model, the log and the state to resume from.")],
     minutes: Annotated[float | None, typer.Option(help="Train this long, all stretches together (see below).")] = None,
     updates: Annotated[int | None, typer.Option(help="Train for this many updates.")] = None,
@@ -26,14 +26,19 @@ def train(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
     pause_after: Annotated[float | None, typer.Option(min=0, help="Stop after so many minutes, to be resumed.")] = None,
+    compare: Annotated[
+        int | None,
+        typer.Option(min=0, help="Held-out instances for the table at the end (16 for a FILE.py, else none)."),
+    ] = None,
     seed: Seed = 0,
     device: Device = "auto",
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard files.")] = False,
 ) -> None:
     """Train a model for a problem family, without labels.
 
-    Instances are generated unless --data names files. A problem of your own (what its JSON files have as "problem")
-    needs --data; without --valid one in ten of its instances chooses the best weights. --out receives
+    Instances are generated unless --data names files. A problem of your own is a Python file with a function
+    generate(rng) that returns an instance (docs/training.md). If you have instances only, PROBLEM is what their JSON
+    has as "problem", with --data; without --valid one in ten of them chooses the best weights. --out receives
     best.safetensors and last.safetensors (models for `blogdit solve --model`), log.jsonl (every loss term of every
     update) and state.safetensors (to resume).
     A run that was stopped or killed at any moment goes on with --resume. With several GPUs, start it with torchrun.
@@ -44,12 +49,16 @@ def train(
       blogdit train sudoku --set box=2 --minutes 3 --out runs/sudoku4
       blogdit train coloring --minutes 25 --out runs/coloring --device cuda
       blogdit train sudoku --minutes 25 --out runs/sudoku --resume
+      blogdit train my_problem.py --minutes 10 --out runs/mine
+      blogdit train my_problem.py --from coloring --minutes 10 --out runs/mine
       blogdit train timetable --data exams.jsonl --minutes 10 --out runs/timetable     (instances of your own)
       blogdit train coloring --from coloring --set own_answers=0.3 --minutes 10 --out runs/better
       blogdit train sudoku --set selector=all --updates 1000 --out runs/dit     (an ablation)
     """
     from blogdit.api import train as train_model
+    from blogdit.bench import payoff
     from blogdit.cli.progress import TrainingProgress
+    from blogdit.problems.own import is_file
     from blogdit.training.runlog import STATE
 
     if (minutes is None) == (updates is None):
@@ -63,11 +72,12 @@ def train(
                 if name != "update":
                     writer.add_scalar(name, value, record["update"])
 
+    first = os.environ.get("RANK", "0") == "0"  # of several processes
     try:
         with TrainingProgress() as progress:
             model = train_model(
                 problem, out, minutes, updates, parse_settings(set_), data, valid, resume, pause_after, seed, device,
-                on_record, tell=progress.tell if os.environ.get("RANK", "0") == "0" else lambda line: None,
+                on_record, tell=progress.tell if first else lambda line: None,
                 start=from_,
             )  # fmt: skip
     except KeyboardInterrupt:
@@ -78,6 +88,9 @@ def train(
         writer.close()
     scores = ", ".join(f"{name} {value:.4g}" for name, value in model.provenance["validation"].items())
     print(f"{out / 'best.safetensors'}: {model.problem}, {model.provenance['updates']} updates, {scores}")
+    count = compare if compare is not None else payoff.HELD_OUT if is_file(problem) else 0
+    if count and pause_after is None and first:
+        print(payoff.compare(out, from_, count, device=device, tell=lambda line: print(line, file=sys.stderr)))
 
 
 def _tensorboard(out: Path) -> Any:

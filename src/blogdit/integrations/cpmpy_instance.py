@@ -208,7 +208,7 @@ def _forbidden(coefficients: Scope, relation: str, bound: int) -> list[tuple[int
 def recognised(instance: Instance) -> Instance:
     """The same instance as one of a family, where it is one: it then has that family's model."""
     for name, family in families().items():
-        if family.graph_of is not None or family.recognise is not None:
+        if not family.takes_all and (family.graph_of is not None or family.recognise is not None):
             with suppress(ValueError):
                 return family.adopt(replace(_in_order(instance), problem=name))
     return instance

@@ -22,6 +22,11 @@ def families() -> dict[str, Family]:
     return found
 
 
+def register(family: Family, *names: str) -> None:
+    """Make a family of the user known in this process, under its own name and others."""
+    families().update(dict.fromkeys((family.name, *names), family))
+
+
 def family(name: str) -> Family:
     """The family called `name`, or a ValueError that lists the known ones."""
     try:

@@ -38,6 +38,8 @@ class Family:
     recognise: Callable[[Instance], Instance] | None = None
     marks: bool = False  # `render` also takes `ansi` and `changed`: it marks givens, clashes and changes by colours
     stand_in: str | None = None  # the bundled model that solves instances while the family has none of its own
+    takes_all: bool = False  # `recognise` accepts every problem, so that it tells nothing
+    source: str | None = None  # the Python file of a user that it comes from
 
     @cached_property
     def settings(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from blogdit.core.digest import structure_digest
 from blogdit.core.instance import Instance
 from blogdit.core.processes import Processes
 from blogdit.problems import family
+from blogdit.problems.own import own_family
 
 CHUNK = 256  # instances from one random stream
 WORTH = 5.0  # seconds of work left for which processes are started
@@ -29,9 +30,11 @@ class Order:
     count: int
     seed: tuple[int, ...]
     settings: Mapping[str, Any]
+    source: str | None = None  # of a family that another process does not know
 
     def make(self) -> list[Instance]:
-        return family(self.problem).make(self.count, np.random.default_rng(self.seed), **self.settings)
+        chosen = family(self.problem) if self.source is None else own_family(self.source, self.problem)
+        return chosen.make(self.count, np.random.default_rng(self.seed), **self.settings)
 
 
 def cores() -> int:
@@ -51,7 +54,7 @@ def make_many(
     gets a line."""
     starts = range(0, count, CHUNK)
     jobs = [
-        Order(problem, min(CHUNK, count - start), (*seed, number), dict(settings))
+        Order(problem, min(CHUNK, count - start), (*seed, number), dict(settings), family(problem).source)
         for number, start in enumerate(starts)
     ]
     began = time.monotonic()

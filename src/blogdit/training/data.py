@@ -13,6 +13,7 @@ from blogdit import formats
 from blogdit.core.digest import structure_digest
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
+from blogdit.network.checkpoint import Model
 from blogdit.problems import families
 from blogdit.problems.generation import Tell, make_many
 from blogdit.training.recipe import Recipe
@@ -29,6 +30,12 @@ class Data:
     training: Sequence[Instance]
     validation: Sequence[Instance]
     sources: dict[str, str] = field(default_factory=dict)
+
+    def require_fit(self, model: Model) -> None:
+        """An InputError if the network does not see what an instance has: it would learn to do without."""
+        for one in (*self.validation, *self.training):
+            if misfit := model.misfit(one):
+                raise model.refusal(one, misfit)
 
     def fingerprint(self) -> str:
         """Of the training instances, in their order."""
@@ -111,7 +118,8 @@ def _apart(pool: Sequence[Instance], held_out: Sequence[Instance]) -> list[Insta
     known = {_content(instance) for instance in held_out}
     kept = [instance for instance in pool if _content(instance) not in known]
     if pool and not kept:
-        raise InputError("every training instance is also a validation instance; expected others, or less `validation`")
+        wanted = "expected more different ones, or less `validation`"
+        raise InputError(f"every training instance is also a validation instance; {wanted}")
     return kept
 
 

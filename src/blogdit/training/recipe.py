@@ -192,7 +192,7 @@ def recipe(
     chosen = None if own and problem not in families() else family(problem)
     generator = {} if chosen is None else dict(chosen.settings)
     instances = {name: value for name, value in settings.items() if name in generator}
-    preset = OWN_PRESET if chosen is None else chosen.preset({**generator, **instances})
+    preset = OWN_PRESET if chosen is None or chosen.source else chosen.preset({**generator, **instances})
     parts = {
         "denoiser": _names(DenoiserConfig),
         "chain": _names(ChainConfig),

@@ -263,6 +263,7 @@ class Trainer:
             return {}
         if self.progress.best_score == -math.inf:  # the first time may come long after the last line
             self.tell(f"scoring on {len(self.data.validation)} instances, {config.validation_steps} steps each")
+        by_energy = any(one.objective is not None for one in self.data.validation)  # in every group, to be comparable
         with self._averaged():
             parts = [
                 validate(
@@ -273,6 +274,7 @@ class Trainer:
                     config.validation_selector,
                     self.device,
                     config.unit_energy,
+                    by_energy,
                 )
                 for group in by_structure(self.data.validation)
             ]

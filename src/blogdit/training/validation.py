@@ -26,11 +26,12 @@ def validate(
     selector: SelectorName,
     device: torch.device,
     unit_energy: bool = False,
+    by_energy: bool = False,
 ) -> dict[str, float]:
     """Short chains with the given weights. Satisfaction problems: share of instances with zero discrete energy at any
-    step, and at the last; optimisation problems: the mean of the lowest energy seen, where each instance counts alike
-    with `unit_energy`. `score` is larger when better. The network is afterwards in the mode, training or not, that it
-    was in."""
+    step, and at the last; optimisation problems, and others `by_energy`: the mean of the lowest energy seen, where
+    each instance counts alike with `unit_energy`. `score` is larger when better. The network is afterwards in the mode,
+    training or not, that it was in."""
     was_training = denoiser.training
     try:
         batch, noise = collate(instances).to(device), GeneratorNoise(torch.Generator(device).manual_seed(0))
@@ -46,7 +47,7 @@ def validate(
             best = torch.minimum(best, last)
     finally:
         denoiser.train(was_training)
-    if batch.optimisation:
+    if batch.optimisation or by_energy:
         return {"score": -best.mean().item(), "energy": best.mean().item(), "last_energy": last.mean().item()}
     solved, at_last = (best == 0).float().mean().item(), (last == 0).float().mean().item()
     return {"score": solved, "solved": solved, "solved_at_last": at_last}
