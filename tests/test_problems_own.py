@@ -88,6 +88,12 @@ def test_it_has_the_preset_of_own_problems(write):
     assert chosen.denoiser.layers == 2
 
 
+def test_its_settings_are_not_those_of_training(write):
+    own.adopt(write(PLAIN.replace("size", "layers")))
+    with pytest.raises(ValueError, match="mine and training both have a setting 'layers'; expected another name"):
+        recipe("mine")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

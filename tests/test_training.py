@@ -20,7 +20,7 @@ from blogdit.training import recorded
 from blogdit.training import trainer as training
 from blogdit.training.data import Data
 from blogdit.training.loss import learning_rate, temperature
-from blogdit.training.recipe import recipe
+from blogdit.training.recipe import TrainConfig, recipe
 from blogdit.training.state import Budget, Chains, Orders
 from blogdit.training.trainer import Recorded, Trainer
 from blogdit.training.validation import validate
@@ -270,6 +270,19 @@ def test_gradients_are_clipped():
     assert total.item() == pytest.approx(1e-3, rel=1e-3)
 
 
+def test_energies_in_units_do_not_depend_on_the_unit_of_the_objective():
+    """Costs in cents instead of euros are the same problem."""
+    edges = [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)]
+    losses = {}
+    for unit_energy in (True, False):
+        chosen = recipe("maxcut", {**TINY, "unit_energy": unit_energy})
+        for scale in (1, 100):
+            graph = maxcut.build((4, edges, [scale * weight for weight in (1, 2, 3, 4, 5)]))
+            losses[unit_energy, scale] = Trainer(chosen, Data([graph], [graph]), Budget(updates=1)).update()["loss"]
+    assert losses[True, 100] == pytest.approx(losses[True, 1], rel=1e-4)
+    assert losses[False, 100] != pytest.approx(losses[False, 1], rel=0.5)
+
+
 # -- validation --------------------------------------------------------------------------------------------------------
 
 
@@ -278,22 +291,27 @@ def test_validation_measures_what_it_says():
     model = small_denoiser()
     triangle = coloring.build((3, [(0, 1), (1, 2), (0, 2)]), 2)
     loose = Instance(np.array([2, 2, 2]), (NotEqual([[0, 1]]),))
-    scores = validate(model, [triangle] * 4, ChainConfig(), 20, "random", CPU)
+    scores = validate(model, [triangle] * 4, ChainConfig(), TrainConfig(validation_steps=20), CPU)
     assert scores == {"score": 0.0, "solved": 0.0, "solved_at_last": 0.0}
-    scores = validate(model, [loose] * 3 + [triangle], ChainConfig(), 40, "random", CPU)
+    scores = validate(model, [loose] * 3 + [triangle], ChainConfig(), TrainConfig(validation_steps=40), CPU)
     assert scores["solved"] == scores["score"] == 0.75
     assert scores["solved_at_last"] <= 0.75
     square = maxcut.build((4, [(0, 1), (1, 2), (2, 3), (3, 0)]))
-    scores = validate(model, [square] * 4, ChainConfig(), 60, "random", CPU)
+    scores = validate(model, [square] * 4, ChainConfig(), TrainConfig(validation_steps=60), CPU)
     assert scores["energy"] == -4.0
     assert scores["score"] == 4.0
     assert scores["last_energy"] >= -4.0
+    in_units = TrainConfig(validation_steps=60, unit_energy=True)
+    scores = validate(model, [square] * 4, ChainConfig(), in_units, CPU)
+    assert scores["energy"] == pytest.approx(-4.0 / (1.01 * 2)), "a vertex changes the cut by 2 at most"
+    scores = validate(model, [triangle] * 4, ChainConfig(), in_units, CPU, by_energy=True)
+    assert scores["energy"] == 1.0, "one edge of a triangle joins equal colours"
 
 
 @pytest.mark.parametrize("training", [True, False])
 def test_validation_leaves_the_network_in_its_mode(training):
     model = small_denoiser().train(training)
-    validate(model, [Instance(np.array([2, 2]))], ChainConfig(), 2, "random", CPU)
+    validate(model, [Instance(np.array([2, 2]))], ChainConfig(), TrainConfig(validation_steps=2), CPU)
     assert all(part.training == training for part in model.modules())
 
 

@@ -43,7 +43,7 @@ def generate(
     rng: np.random.Generator,
     literals: Any = "100-800",
     variables: Any = "10-400",
-    values: Any = "2-12",
+    domain: Any = "2-12",
     entries: int = 8,
     longest: int = 100,
     themes: str = "all",
@@ -52,11 +52,11 @@ def generate(
     """Random problems, each with an answer.
 
     `literals` is the number of all values of all variables, which the size of a batch follows: a narrow range pads
-    little. `variables` and `values` (of one variable) bound the rest of the shape. Constraints come on top of what a
+    little. `variables` and `domain` (the values of one) bound the rest of the shape. Constraints come on top of what a
     theme needs only while a literal is in fewer than `entries` of them, on average. `longest` bounds the variables of
     a constraint. `themes` are names with commas between them; the share `mixed` of the instances has two themes.
     """
-    drafts = (draft(rng, literals, variables, values, entries, longest, themes, mixed) for _ in range(count))
+    drafts = (draft(rng, literals, variables, domain, entries, longest, themes, mixed) for _ in range(count))
     return [one.instance("general", f"general-{place}", _given(one)) for place, one in enumerate(drafts)]
 
 
@@ -64,7 +64,7 @@ def draft(
     rng: np.random.Generator,
     literals: Any = "100-800",
     variables: Any = "10-400",
-    values: Any = "2-12",
+    domain: Any = "2-12",
     entries: int = 8,
     longest: int = 100,
     themes: str = "all",
@@ -72,7 +72,7 @@ def draft(
 ) -> Draft:
     """One problem, together with the hidden assignment that shows that it has an answer."""
     fewest, most = whole_range(variables, "variables", 2)
-    sizes = whole_range(values, "values", 2)
+    sizes = whole_range(domain, "domain", 2)
     low, high = whole_range(literals, "literals", fewest * sizes[0])
     names = list(THEMES) if themes == "all" else [name.strip() for name in str(themes).split(",")]
     if unknown := [name for name in names if name not in THEMES]:

@@ -200,6 +200,11 @@ def recipe(
         "training": _names(TrainConfig),
         "generator": generator,
     }
+    shared = {*generator} & {name for part, names in parts.items() if part != "generator" for name in names}
+    if shared:
+        raise ValueError(
+            f"{problem} and training both have a setting {min(shared)!r}; expected another name in generate"
+        )
     if start is not None and (fixed := sorted({*parts["denoiser"], *parts["chain"], *parts["schedule"]} & {*settings})):
         raise ValueError(f"{fixed[0]} is settled by the model that training starts from")
     given: dict[str, dict[str, Any]] = {part: {} for part in parts}

@@ -266,16 +266,7 @@ class Trainer:
         by_energy = any(one.objective is not None for one in self.data.validation)  # in every group, to be comparable
         with self._averaged():
             parts = [
-                validate(
-                    self.denoiser,
-                    group,
-                    self.recipe.chain,
-                    config.validation_steps,
-                    config.validation_selector,
-                    self.device,
-                    config.unit_energy,
-                    by_energy,
-                )
+                validate(self.denoiser, group, self.recipe.chain, config, self.device, by_energy)
                 for group in by_structure(self.data.validation)
             ]
         scores = {name: sum(part[name] for part in parts) / len(parts) for name in parts[0]}

@@ -9,12 +9,13 @@ import torch
 
 from blogdit.core.instance import Instance
 from blogdit.method.batch import collate
-from blogdit.method.blocks import Selector, SelectorName, decode
+from blogdit.method.blocks import Selector, decode
 from blogdit.method.chain import ChainConfig, prior, sample
 from blogdit.method.energy import energy, one_hot, penalty_scale
 from blogdit.method.noise import GeneratorNoise
 from blogdit.network.denoiser import Denoiser
 from blogdit.network.inference import fastest, inference_copy
+from blogdit.training.recipe import TrainConfig
 
 
 @torch.no_grad()
@@ -22,17 +23,15 @@ def validate(
     denoiser: Denoiser,
     instances: Sequence[Instance],
     chain: ChainConfig,
-    steps: int,
-    selector: SelectorName,
+    config: TrainConfig,
     device: torch.device,
-    unit_energy: bool = False,
     by_energy: bool = False,
 ) -> dict[str, float]:
     """Short chains with the given weights. Satisfaction problems: share of instances with zero discrete energy at any
     step, and at the last; optimisation problems, and others `by_energy`: the mean of the lowest energy seen, where
     each instance counts alike with `unit_energy`. `score` is larger when better. The network is afterwards in the mode,
     training or not, that it was in."""
-    was_training = denoiser.training
+    was_training, steps = denoiser.training, config.validation_steps
     try:
         batch, noise = collate(instances).to(device), GeneratorNoise(torch.Generator(device).manual_seed(0))
         denoise = fastest(inference_copy(denoiser, device), batch)
@@ -40,9 +39,10 @@ def validate(
             chain.schedule.rate(torch.full((batch.chains, batch.size, 1), step / steps, device=device))
             for step in range(steps)
         )
+        blocks = Selector(config.validation_selector, batch)
         best = torch.full((batch.rows, batch.groups), math.inf, device=device)
-        unit = penalty_scale(batch) if unit_energy else 1.0
-        for step in sample(denoise, batch, prior(batch, chain, noise), rates, chain, Selector(selector, batch), noise):
+        unit = penalty_scale(batch) if config.unit_energy else 1.0
+        for step in sample(denoise, batch, prior(batch, chain, noise), rates, chain, blocks, noise):
             last = energy(one_hot(decode(step.logits, batch), batch), batch) / unit  # (R, G)
             best = torch.minimum(best, last)
     finally:
