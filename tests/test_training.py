@@ -275,7 +275,8 @@ def test_energies_in_units_do_not_depend_on_the_unit_of_the_objective():
     edges = [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)]
     losses = {}
     for unit_energy in (True, False):
-        chosen = recipe("maxcut", {**TINY, "unit_energy": unit_energy})
+        small = {name: value for name, value in TINY.items() if name not in ("box", "position_dims")}
+        chosen = recipe("maxcut", {**small, "unit_energy": unit_energy})
         for scale in (1, 100):
             graph = maxcut.build((4, edges, [scale * weight for weight in (1, 2, 3, 4, 5)]))
             losses[unit_energy, scale] = Trainer(chosen, Data([graph], [graph]), Budget(updates=1)).update()["loss"]
