@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
+from blogdit.core.constraints import NotEqual, Sum
+from blogdit.core.instance import Instance
 from blogdit.method.batch import collate
-from blogdit.method.literals import AT_MOST_ONE, EXACTLY_ONE, VARIABLE
+from blogdit.method.rules import AT_MOST_ONE, EXACTLY_ONE, VARIABLE
 from blogdit.network.factors import Graph, pool, spread
 from blogdit.problems import generate
 
@@ -17,8 +20,18 @@ def literals_of(batch):
     return batch.with_literals().literals
 
 
-@pytest.fixture(params=["sudoku", "coloring"])
+def with_amounts():
+    """Sums with amounts of their own, beside rules without."""
+    rng = np.random.default_rng(1)
+    scopes = [sorted(rng.choice(6, 3, replace=False).tolist()) for _ in range(4)]
+    sums = Sum(scopes, weights=[rng.integers(1, 5, 3).tolist() for _ in scopes], low=[3] * 4, high=[9] * 4)
+    return [Instance([3] * 6, [sums, NotEqual([[0, 1], [2, 3]])]), Instance([3] * 6, [sums], givens={0: 1, 4: 2})]
+
+
+@pytest.fixture(params=["sudoku", "coloring", "sums"])
 def literals(request):
+    if request.param == "sums":
+        return literals_of(collate(with_amounts()))
     settings = {"sudoku": {"box": 2}, "coloring": {}}[request.param]
     return literals_of(collate(generate(request.param, 3, seed=4, **settings)))
 
@@ -42,16 +55,23 @@ def test_pool_and_spread_are_what_the_lists_say(literals, kernels, monkeypatch):
     for row in range(chains * size):
         for factor in range(factor_count):
             members = [m for m in literals.members[row % size, factor].tolist() if m < count]
+            amounts = torch.ones(len(members), 1, device=device)
+            if literals.member_amounts.numel():
+                amounts = literals.member_amounts[row % size, factor, : len(members), None]
             if not members:
                 assert not torch.cat([highest[row, factor], mean[row, factor]]).any()
                 continue
             chosen = plain_u[row, members]
             assert torch.allclose(highest[row, factor], chosen.amax(0), atol=1e-6)
-            assert torch.allclose(mean[row, factor], chosen.mean(0), atol=1e-6)
-            losses.append((weights[0] * chosen.amax(0) + weights[1] * chosen.mean(0)).sum())
+            average = (chosen * amounts).sum(0) * literals.share[row % size, factor]
+            assert torch.allclose(mean[row, factor], average, atol=1e-6)
+            losses.append((weights[0] * chosen.amax(0) + weights[1] * average).sum())
         for literal in range(count):
             factors = [f for f in literals.factors[row % size, literal].tolist() if f < factor_count]
-            total = plain_t[row, factors].sum(0)
+            amounts = torch.ones(len(factors), 1, device=device)
+            if literals.factor_amounts.numel():
+                amounts = literals.factor_amounts[row % size, literal, : len(factors), None]
+            total = (plain_t[row, factors] * amounts).sum(0)
             assert torch.allclose(heard[row, literal], total, atol=1e-5)
             losses.append((weights[2] * total).sum())
     torch.stack(losses).sum().backward()
@@ -68,6 +88,15 @@ def test_the_two_lists_say_the_same(literals):
         by_factor = {(f, m) for f in range(factor_count) for m in literals.members[b, f].tolist() if m < count}
         by_literal = {(f, m) for m in range(count) for f in literals.factors[b, m].tolist() if f < factor_count}
         assert by_factor == by_literal
+        if literals.factor_amounts.numel():
+            amount = {
+                (f, m): literals.member_amounts[b, f, s]
+                for f in range(factor_count)
+                for s, m in enumerate(literals.members[b, f].tolist())
+            }
+            for m in range(count):
+                for q, f in enumerate(literals.factors[b, m].tolist()):
+                    assert f == factor_count or amount[f, m] == literals.factor_amounts[b, m, q]
 
 
 def test_what_givens_rule_out_has_no_literal():
