@@ -11,7 +11,7 @@ from blogdit.core.instance import Instance
 from blogdit.core.objective import Objective
 from blogdit.method.batch import collate
 from blogdit.method.literals import Literals
-from blogdit.method.rules import ATTRACT, CHOSEN, LARGEST, REPEL, SMALLEST, SUM, TUPLE
+from blogdit.method.rules import CHOSEN, LARGEST, SMALLEST, SUM, TUPLE
 from random_instances import Draw, broken
 
 
@@ -46,6 +46,9 @@ def meets(literals: Literals, row: int, true: set[int], width: int) -> bool:
         low, high = literals.bounds[row, factor].tolist()
         size = sum(member < count for member in members)
         if size and not low - 1e-4 <= total <= high + 1e-4:
+            return False
+    for literal, others in enumerate(literals.excluded[row].tolist()):
+        if places[literal] in true and any(other < count and places[other] in true for other in others):
             return False
     return True
 
@@ -138,12 +141,21 @@ def test_functions_know_what_values_mean():
     assert not any(kind == SMALLEST for kind, _ in found)
 
 
-def test_terms_over_pairs_repel_or_attract():
-    """Two ends of an edge of a cut repel each other; what is dear together repels, what earns together attracts."""
-    goal = Objective("maximize", differ=[[0, 1]], differ_weights=[2], pairwise=[[1, 2, 0, 1]], pairwise_weights=[3])
-    found = rules_of(literals_of(Instance([2, 2, 2], [], goal)))
-    assert [amounts for kind, amounts in found if kind == REPEL] == [{0: 1, 2: 1}, {1: 1, 3: 1}]
-    assert [amounts for kind, amounts in found if kind == ATTRACT] == [{2: 1, 5: 1}]
+def test_terms_over_pairs_couple_literals():
+    """The ends of an edge of a cut repel each other, and what earns together attracts; a given makes it a cost."""
+    goal = Objective("maximize", differ=[[0, 1]], differ_weights=[2], pairwise=[[1, 2, 0, 1]], pairwise_weights=[4])
+    literals = literals_of(Instance([2, 2, 2], [], goal))
+    couples = {
+        (one, other): amount
+        for one in range(literals.place.shape[1])
+        for other, amount in zip(literals.coupled[0, one].tolist(), literals.coupling[0, one].tolist(), strict=True)
+        if other < literals.place.shape[1]
+    }
+    one_way = {(0, 2): 0.5, (1, 3): 0.5, (2, 5): -1.0}
+    assert couples == one_way | {(b, a): amount for (a, b), amount in one_way.items()}
+    fixed = literals_of(Instance([2, 2, 2], [], goal, givens={0: 1}))
+    assert fixed.place[0, :2].tolist() == [2, 3]
+    assert fixed.about[0, :2, 0].tolist() == [0, 1]
 
 
 def test_soft_pairs_rule_nothing_out():
@@ -155,4 +167,4 @@ def test_soft_pairs_rule_nothing_out():
 def test_costs_are_what_a_value_costs_more_than_the_cheapest():
     goal = Objective("minimize", unary=[[0, 0], [0, 1], [1, 1]], unary_weights=[5, 3, 8])
     literals = literals_of(Instance([2, 2], [], goal))
-    assert literals.costs[0, :4, 0].tolist() == pytest.approx([2 / 8, 0, 0, 1])
+    assert literals.about[0, :4, 0].tolist() == pytest.approx([2 / 8, 0, 0, 1])

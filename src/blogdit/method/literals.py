@@ -14,16 +14,16 @@ bounds move accordingly. Then amounts are divided by the largest of the sum.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
-from blogdit.core.constraints import AllDifferent, NotEqual
+from blogdit.method.neighbours import Pairs, coupled, excluding
 from blogdit.method.rules import AT_MOST_ONE, SUM, TUPLE, Rules, build_rules
 from blogdit.method.structure import Structure
 
-DIFFERENT = (AllDifferent, NotEqual)  # constraints of which no literal needs an amount
-FACTOR_FEATURES, LITERAL_FEATURES = 9, 3
+FACTOR_FEATURES, LITERAL_FEATURES = 9, 5
 PADDING = 16  # numbers of literals and factors are multiples of this, so that shapes are few
 WORK = 1 << 24  # memberships looked at together when literals are built: memory
 
@@ -43,34 +43,53 @@ class Literals:
     share: Tensor  # (B, C) 1 / the most that amounts of a factor can add up to
     bounds: Tensor  # (B, C, 2) least and greatest sum of amounts; infinite where there is none
     features: Tensor  # (B, C, FACTOR_FEATURES) what else there is to know of a factor
-    costs: Tensor  # (B, L, LITERAL_FEATURES) what a literal costs by itself
+    about: Tensor  # (B, L, LITERAL_FEATURES) what a literal costs by itself, and how many neighbours it has
+    # Neighbours of a literal, L in padding: those that it excludes, and those that it is coupled with.
+    excluded: Tensor  # (B, L, D)
+    coupled: Tensor  # (B, L, D')
+    coupling: Tensor  # (B, L, D') what the two cost together, as a share of the most that any two do
 
 
 def build_literals(structure: Structure, is_given: Tensor, given_values: Tensor) -> Literals:
     """The literals of instances with the givens (B, N), which share their structure or have one each."""
     rules, domain = build_rules(structure), structure.domain & structure.real[..., None]
+    pairs = excluding(structure), coupled(structure)
     shared = len(domain) == 1
     together = max(1, WORK // max(1, rules.factor.shape[1]))
     parts = []
     for start in range(0, len(is_given), together):
         here = slice(start, start + together)
         own = slice(None) if shared else here
-        parts.append(_open(_rows(rules, own), _goal(structure, own), domain[own], is_given[here], given_values[here]))
+        givens = is_given[here], given_values[here]
+        parts.append(
+            _open(_rows(rules, own), _rows(pairs[0], own), _goal(structure, pairs[1], own), domain[own], *givens)
+        )
     return _joined(parts)
 
 
-def _rows(rules: Rules, own: slice) -> Rules:
-    tensors = {item.name: part for item in fields(rules) if isinstance(part := getattr(rules, item.name), Tensor)}
-    return replace(rules, **{name: part[own] for name, part in tensors.items()})  # type: ignore[arg-type]
+T = TypeVar("T", Rules, Pairs)
 
 
-def _goal(structure: Structure, own: slice) -> tuple[Tensor, Tensor, Tensor]:
-    """Costs of values (G, N, K), the most that a variable changes the objective by (G,), derived variables (G, N)."""
-    return structure.unary[own], structure.largest_gain[own].float(), structure.derived.is_derived[own]
+def _rows(record: T, own: slice) -> T:
+    """Of some groups."""
+    tensors = {item.name: part for item in fields(record) if isinstance(part := getattr(record, item.name), Tensor)}
+    return replace(record, **{name: part[own] for name, part in tensors.items()})  # type: ignore[arg-type]
+
+
+class _Goal(NamedTuple):
+    unary: Tensor  # (G, N, K) costs of values
+    pairs: Pairs
+    largest_gain: Tensor  # (G,) the most that a variable changes the objective by
+    is_derived: Tensor  # (G, N)
+
+
+def _goal(structure: Structure, pairs: Pairs, own: slice) -> _Goal:
+    gain, derived = structure.largest_gain[own].float(), structure.derived.is_derived[own]
+    return _Goal(structure.unary[own], _rows(pairs, own), gain, derived)
 
 
 def _open(
-    rules: Rules, goal: tuple[Tensor, Tensor, Tensor], domain: Tensor, is_given: Tensor, given_values: Tensor
+    rules: Rules, excluded: Pairs, goal: _Goal, domain: Tensor, is_given: Tensor, given_values: Tensor
 ) -> Literals:
     """What the givens (B, N) leave of the rules; domain (G, N, K)."""
     size = is_given.shape[0]
@@ -85,6 +104,8 @@ def _open(
     served = (_total(settled.gather(1, place) & rules.present, factor, factors) > 0) & excludes
     ruled_out = _total(served.gather(1, factor) & rules.present, place, possible.shape[1]) > 0
     possible &= ~ruled_out
+    end, other, weight = excluded.both_ways(size)
+    possible &= ~(_total(settled.gather(1, end) & (weight != 0), other, possible.shape[1]) > 0)
 
     open_, true = possible.gather(1, place), settled.gather(1, place)
     kept = open_ & rules.present
@@ -103,12 +124,17 @@ def _open(
     everywhere = torch.arange(possible.shape[1], device=place.device).expand(size, -1)
     real = torch.arange(literals, device=place.device) < possible.sum(1, keepdim=True)
     share = torch.where(kind == SUM, share, 1 / sizes.clamp(min=1))
-    features = _features(kind, bounds, share, sizes, rules.weight.expand(size, -1) / goal[1][:, None])
+    features = _features(kind, bounds, share, sizes, rules.weight.expand(size, -1) / goal.largest_gain[:, None])
 
     def of_factors(amounts: Tensor) -> Tensor:
         """(B, F, ...) of all factors -> (B, C, ...) of the useful ones."""
         return _filled(number, amounts, useful, count)
 
+    excludes, _ = _neighbours(excluded, possible, literal, literals)
+    couples, coupling = _neighbours(goal.pairs, possible, literal, literals)
+    about = _filled(literal, _about(goal, settled, possible, values), possible, literals)
+    degrees = torch.stack([(lists < literals).sum(-1).float().log1p() / 4 for lists in (excludes, couples)], -1)
+    strongest = coupling.abs().amax((1, 2), keepdim=True) if coupling.numel() else coupling.new_ones(1, 1, 1)
     no_amounts = amount.new_zeros(size, 0, 0)
     return Literals(
         place=_filled(literal, everywhere.int(), possible, literals),
@@ -121,7 +147,10 @@ def _open(
         share=of_factors(share),
         bounds=of_factors(bounds),
         features=of_factors(features),
-        costs=_filled(literal, _costs(goal, possible.view(size, -1, values)), possible, literals),
+        about=torch.cat([about, degrees], -1),
+        excluded=excludes,
+        coupled=couples,
+        coupling=coupling / strongest.clamp(min=1e-12),
     )
 
 
@@ -177,15 +206,31 @@ def _features(kind: Tensor, bounds: Tensor, share: Tensor, sizes: Tensor, weight
     )
 
 
-def _costs(goal: tuple[Tensor, Tensor, Tensor], possible: Tensor) -> Tensor:
-    """(B, N * K, LITERAL_FEATURES): what a value costs more than the cheapest of its variable, beside the most that
-    any does and beside what a variable can change; whether the variable follows from others. possible (B, N, K)."""
-    unary, largest_gain, is_derived = goal
-    cheapest = torch.where(possible, unary, torch.inf).amin(-1, keepdim=True)
-    cost = torch.where(possible, unary - cheapest, 0.0)
+def _neighbours(pairs: Pairs, possible: Tensor, literal: Tensor, literals: int) -> tuple[Tensor, Tensor]:
+    """Open neighbours of open literals, (B, L, most), and the weights of the pairs."""
+    size = len(possible)
+    end, other, weight = pairs.both_ways(size)
+    kept = possible.gather(1, end) & possible.gather(1, other) & (weight != 0)
+    if not kept.any():
+        return literal.new_zeros(size, literals, 0).int(), weight.new_zeros(size, literals, 0)
+    order = end.argsort(dim=1, stable=True)
+    end, other, weight, kept = (part.gather(1, order) for part in (end, other, weight, kept))
+    owner = literal.gather(1, end)
+    lists = _lists(owner, literal.gather(1, other).int(), kept, literals, literals)
+    return lists, _lists(owner, weight, kept, literals, 0)
+
+
+def _about(goal: _Goal, settled: Tensor, possible: Tensor, values: int) -> Tensor:
+    """(B, N * K, 3): what a value costs more than the cheapest of its variable, beside the most that any does and
+    beside what a variable can change; whether the variable follows from others. Couplings with givens count."""
+    size, (end, other, weight) = len(possible), goal.pairs.both_ways(len(possible))
+    cost = goal.unary.flatten(1).expand(size, -1).scatter_add(1, other, weight * settled.gather(1, end))
+    cost, inside = cost.view(size, -1, values), possible.view(size, -1, values)
+    cheapest = torch.where(inside, cost, torch.inf).amin(-1, keepdim=True)
+    cost = torch.where(inside, cost - cheapest, 0.0)
     most = cost.amax((1, 2), keepdim=True).clamp(min=1e-12)
-    derived = is_derived[..., None].expand(possible.shape).float()
-    return torch.stack([cost / most, cost / largest_gain[:, None, None], derived], -1).flatten(1, 2)
+    derived = goal.is_derived[..., None].expand(cost.shape).float()
+    return torch.stack([cost / most, cost / goal.largest_gain[:, None, None], derived], -1).flatten(1, 2)
 
 
 def _total(flags: Tensor, owner: Tensor, owners: int) -> Tensor:
@@ -224,13 +269,15 @@ def _joined(parts: list[Literals]) -> Literals:
     literals, factors = max(p.place.shape[1] for p in parts), max(p.kind.shape[1] for p in parts)
     degree, most = max(p.factors.shape[2] for p in parts), max(p.members.shape[2] for p in parts)
     amounts = parts[0].factor_amounts.shape[1] > 0
+    neighbours, partners = max(p.excluded.shape[2] for p in parts), max(p.coupled.shape[2] for p in parts)
     # The shape that a field needs, the number that stood for padding, and the one that stands for it now.
     shapes = {
         "place": (literals,), "real": (literals,), "kind": (factors,), "share": (factors,), "bounds": (factors, 2),
-        "features": (factors, FACTOR_FEATURES), "costs": (literals, LITERAL_FEATURES),
+        "features": (factors, FACTOR_FEATURES), "about": (literals, LITERAL_FEATURES),
         "factors": (literals, degree), "members": (factors, most),
         "factor_amounts": (literals, degree) if amounts else (0, 0),
         "member_amounts": (factors, most) if amounts else (0, 0),
+        "excluded": (literals, neighbours), "coupled": (literals, partners), "coupling": (literals, partners),
     }  # fmt: skip
 
     def table(part: Tensor, shape: tuple[int, ...], old: int, fill: int) -> Tensor:
@@ -242,7 +289,7 @@ def _joined(parts: list[Literals]) -> Literals:
     def padding(name: str, part: Literals) -> tuple[int, int]:
         if name == "factors":
             return part.kind.shape[1], factors
-        return (part.place.shape[1], literals) if name == "members" else (0, 0)
+        return (part.place.shape[1], literals) if name in ("members", "excluded", "coupled") else (0, 0)
 
     return Literals(
         **{

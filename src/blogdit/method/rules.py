@@ -7,7 +7,9 @@ its values", "at most one variable of this row takes the value k", "the amounts 
   with an amount that satisfies it alone: b -> (s >= low) is s + (low - least) [not b] >= low.
 - A tuple of a table is a rule of its own, over the literals that make it up.
 - The largest, the smallest and a chosen one of some variables: literals have the number that they mean.
-- Terms over pairs of an objective are rules, attracting or repelling; so are soft constraints, with their weight.
+- Soft constraints are rules with a weight.
+
+Constraints and terms on two variables are pairs of literals (`neighbours.py`).
 
 "b exactly where the sum is between two bounds" is told in one direction. The energy knows the other.
 """
@@ -20,10 +22,10 @@ import torch
 from torch import Tensor
 
 from blogdit.method.structure import Structure
-from blogdit.method.terms import ALWAYS, DifferentTerms, FunctionTerms, PairTerms, SumTerms, TableTerms, Terms
+from blogdit.method.terms import ALWAYS, DifferentTerms, FunctionTerms, SumTerms, TableTerms
 
-VARIABLE, EXACTLY_ONE, AT_MOST_ONE, REPEL, ATTRACT, TUPLE, LARGEST, SMALLEST, CHOSEN, SUM = range(10)
-FACTOR_KINDS = 10
+VARIABLE, EXACTLY_ONE, AT_MOST_ONE, TUPLE, LARGEST, SMALLEST, CHOSEN, SUM = range(8)
+FACTOR_KINDS = 8
 DIFFERENT_KINDS = 3  # the first ones, all that all-different constraints need
 NO_BOUNDS = (-torch.inf, torch.inf)
 BOUNDS = {VARIABLE: (1.0, 1.0), EXACTLY_ONE: (1.0, 1.0), AT_MOST_ONE: (-torch.inf, 1.0)}
@@ -51,9 +53,10 @@ def build_rules(structure: Structure) -> Rules:
     """Every rule of a structure. Factors are numbered kind by kind."""
     draft = _Draft(structure)
     draft.add_variables()
-    draft.add_hard(structure)
-    draft.add_soft(structure.soft)
-    draft.add_couplings(structure.differ, structure.pairwise)
+    for terms, soft in ((structure, False), (structure.soft, True)):
+        draft.add_different(terms.all_different, soft)
+        draft.add_tables(terms.table, soft)
+        draft.add_functions(terms.function, soft)
     draft.begin_sums()
     for terms, soft in ((structure, False), (structure.soft, True)):
         for sums in (terms.linear, terms.count, terms.sum):
@@ -110,28 +113,7 @@ class _Draft:
         kind = every.new_full((self.groups, self.variables), VARIABLE)
         self.add(every // self.values, every, torch.ones_like(every, dtype=torch.bool), kind)
 
-    def add_hard(self, terms: Terms) -> None:
-        self._different(terms.all_different, None)
-        pairs = terms.not_equal
-        self._pairs(pairs.variables, None, pairs.weights, soft=False)
-        self._pairs(terms.conflict.variables, terms.conflict.values, terms.conflict.weights, soft=False)
-        self._tables(terms.table, None)
-        self._functions(terms.function, None)
-
-    def add_soft(self, terms: Terms) -> None:
-        """Pairs are couplings: a pair that has to differ repels as a term of the objective does."""
-        self._different(terms.all_different, terms.all_different.weights)
-        self._pairs(terms.not_equal.variables, None, terms.not_equal.weights, soft=True)
-        self._pairs(terms.conflict.variables, terms.conflict.values, terms.conflict.weights, soft=True)
-        self._tables(terms.table, terms.table.weights)
-        self._functions(terms.function, terms.function.weights)
-
-    def add_couplings(self, differ: PairTerms, pairwise: PairTerms) -> None:
-        """What costs w where two values differ earns w where they are the same."""
-        self._pairs(differ.variables, None, -differ.weights, soft=True)
-        self._pairs(pairwise.variables, pairwise.values, pairwise.weights, soft=True)
-
-    def _different(self, scopes: DifferentTerms, soft: Tensor | None) -> None:
+    def add_different(self, scopes: DifferentTerms, soft: bool) -> None:
         """At most one variable of a scope takes a slot."""
         if not scopes.weights.shape[1]:
             return
@@ -144,31 +126,10 @@ class _Draft:
             members.variables[..., None] * self.values + self.value,
             members.present[..., None].expand(*members.present.shape, self.values),
             kind.flatten(1),
-            weight=None if soft is None else soft[..., None].expand(kind.shape).flatten(1),
+            weight=scopes.weights[..., None].expand(kind.shape).flatten(1) if soft else None,
         )
 
-    def _pairs(self, variables: Tensor, values: Tensor | None, weights: Tensor, soft: bool) -> None:
-        """Two variables (G, S, 2) with two values that do not go well together, or any that is the same."""
-        count = weights.shape[1]
-        if not count:
-            return
-        of_pair = self.values if values is None else 1
-        number = torch.arange(count * of_pair, device=self.value.device).view(count, 1, of_pair)
-        taken = self.value.expand(*variables.shape, -1) if values is None else values[..., None]
-        place = variables[..., None] * self.values + taken  # (G, S, 2, K or 1)
-        factor = number.expand(self.groups, -1, 2, -1)
-        present = (weights != 0)[..., None, None].expand(place.shape)
-        spread = weights[..., None].expand(-1, -1, of_pair).flatten(1)  # (G, S * K)
-        if not soft:
-            self.add(factor, place, present, torch.full_like(spread, AT_MOST_ONE, dtype=torch.int64))
-            return
-        scale = weights.abs().amax(1, keepdim=True).clamp(min=1e-12)[..., None, None]
-        self.add(
-            factor, place, present, torch.where(spread > 0, REPEL, ATTRACT),
-            amount=(weights.abs()[..., None, None] / scale).expand(place.shape), weight=spread.abs(),
-        )  # fmt: skip
-
-    def _tables(self, tables: TableTerms, soft: Tensor | None) -> None:
+    def add_tables(self, tables: TableTerms, soft: bool) -> None:
         """Each tuple is a rule. The more of them a table has, the less each says to a literal."""
         if not tables.weights.shape[1]:
             return
@@ -183,10 +144,10 @@ class _Draft:
             present,
             torch.full_like(number, TUPLE),
             amount=amount[..., None].expand(present.shape),
-            weight=None if soft is None else soft.gather(1, tables.owner),
+            weight=tables.weights.gather(1, tables.owner) if soft else None,
         )
 
-    def _functions(self, terms: FunctionTerms, soft: Tensor | None) -> None:
+    def add_functions(self, terms: FunctionTerms, soft: bool) -> None:
         """The result and what it comes from. Where an index chooses, each choice is a rule of its own."""
         scopes = terms.weights.shape[1]
         if not scopes:
@@ -219,7 +180,7 @@ class _Draft:
         amount = torch.cat(
             [self._heights(entries.variables), -self._heights(results), torch.ones_like(chosen[..., None]).float()], 2
         )
-        weight = None if soft is None else torch.cat([soft, soft.gather(1, owner)], 1)
+        weight = torch.cat([terms.weights, terms.weights.gather(1, owner)], 1) if soft else None
         self.add(factor[..., None].expand(place.shape), place, present, kind, amount, weight=weight)
 
     def _heights(self, variables: Tensor) -> Tensor:

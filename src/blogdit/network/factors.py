@@ -72,22 +72,36 @@ class Bags:
 
 @dataclass(frozen=True)
 class Graph:
-    """The lists of a batch, for a network."""
+    """The lists of a batch, for a network. Bags are None where kernels take the lists as they are."""
 
     literals: Literals
     rows: int  # chains of all instances: row r belongs to instance r % B
-    members: Bags | None  # None where kernels take the lists as they are
+    shares: Tensor  # (2, B, L) 1 / how many a literal excludes, and 1 / all that its couplings add up to
+    members: Bags | None
     factors: Bags | None
+    excluded: Bags | None
+    coupled: Bags | None
 
     @classmethod
     def of(cls, literals: Literals, chains: int) -> Graph:
-        size, literal_count = literals.place.shape
+        size, count = literals.place.shape
         rows = chains * size
-        if runs_kernels(literals.share.device):
-            return cls(literals, rows, None, None)
-        members = Bags.of(literals.members, literals.member_amounts, literal_count, rows)
-        factors = Bags.of(literals.factors, literals.factor_amounts, literals.kind.shape[1], rows)
-        return cls(literals, rows, members, factors)
+        degrees, strengths = (literals.excluded < count).sum(-1), literals.coupling.abs().sum(-1)
+        shares = torch.stack([1 / degrees.clamp(min=1).float(), 1 / torch.where(strengths > 0, strengths, 1.0)])
+        if runs_kernels(shares.device):
+            return cls(literals, rows, shares, None, None, None, None)
+        none = shares.new_zeros(size, 0, 0)
+        return cls(
+            literals, rows, shares,
+            Bags.of(literals.members, literals.member_amounts, count, rows),
+            Bags.of(literals.factors, literals.factor_amounts, literals.kind.shape[1], rows),
+            Bags.of(literals.excluded, none, count, rows) if literals.excluded.shape[2] else None,
+            Bags.of(literals.coupled, literals.coupling, count, rows) if literals.coupled.shape[2] else None,
+        )  # fmt: skip
+
+    def by_row(self, amounts: Tensor) -> Tensor:
+        """(B, L) of instances -> (rows, L, 1)."""
+        return amounts.repeat(self.rows // len(amounts), 1)[..., None]
 
 
 def pool(u: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
@@ -100,8 +114,7 @@ def pool(u: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
         return kernels.pool(
             u.contiguous(), lists.members, lists.factors, lists.share, lists.member_amounts, lists.factor_amounts
         )[:2]
-    share = lists.share.repeat(graph.rows // len(lists.share), 1)[..., None]
-    return graph.members.highest(u), graph.members.total(u) * share.to(u.dtype)
+    return graph.members.highest(u), graph.members.total(u) * graph.by_row(lists.share).to(u.dtype)
 
 
 def spread(t: Tensor, graph: Graph) -> Tensor:
@@ -126,3 +139,25 @@ def totals(y: Tensor, graph: Graph) -> Tensor:
             y.contiguous(), lists.members, lists.factors, lists.member_amounts, lists.factor_amounts
         )
     return graph.members.total(y)
+
+
+def exclusions(u: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
+    """Of literals u (rows, L, dim) the highest and the mean over those that each of them excludes."""
+    if graph.excluded is None:
+        from blogdit.network.kernels import factors as kernels
+
+        lists, none = graph.literals.excluded, graph.shares.new_zeros(0, 0, 0)
+        return kernels.pool(u.contiguous(), lists, lists, graph.shares[0], none, none)[:2]
+    return graph.excluded.highest(u), graph.excluded.total(u) * graph.by_row(graph.shares[0]).to(u.dtype)
+
+
+def couplings(u: Tensor, graph: Graph) -> Tensor:
+    """Of literals u (rows, L, dim) the sum, by what they cost together, over those that each of them is coupled with,
+    as a share of all that they could cost."""
+    share = graph.by_row(graph.shares[1]).to(u.dtype)
+    if graph.coupled is None:
+        from blogdit.network.kernels import factors as kernels
+
+        lists, amounts = graph.literals.coupled, graph.literals.coupling
+        return share * kernels.gather_sum(u.contiguous(), lists, lists, amounts, amounts)
+    return share * graph.coupled.total(u)

@@ -18,7 +18,7 @@ from blogdit.method.batch import GIVEN_LOGIT, Batch
 from blogdit.method.literals import FACTOR_FEATURES, LITERAL_FEATURES
 from blogdit.method.rules import DIFFERENT_KINDS, FACTOR_KINDS
 from blogdit.network.config import LOG_VARIANCE_RANGE, MEAN_SCALE, DenoiserConfig
-from blogdit.network.factors import Graph, pool, spread, totals
+from blogdit.network.factors import Graph, couplings, exclusions, pool, spread, totals
 
 STATE_FEATURES = 7  # of a factor, see `_standing`
 FAR_OFF = 1e4  # a distance from a bound that counts as infinite
@@ -53,7 +53,7 @@ def literal_context(batch: Batch) -> LiteralContext:
 
 
 class LiteralLayer(nn.Module):
-    """Literals to factors to literals, then a feed-forward part; pre-norm."""
+    """Literals to factors to literals, and to their neighbours, then a feed-forward part; pre-norm."""
 
     def __init__(self, config: DenoiserConfig, depth: int):
         super().__init__()
@@ -63,6 +63,7 @@ class LiteralLayer(nn.Module):
         self.kind = nn.Embedding(FACTOR_KINDS if every else DIFFERENT_KINDS, dim)
         self.told_in = nn.Linear(FACTOR_FEATURES + STATE_FEATURES, dim, bias=False) if every else None
         self.ffn_in = nn.Linear(2 * dim, wide)
+        self.neighbours_in = nn.Linear(3 * dim, wide, bias=False) if every else None
         self.ffn_out = nn.Linear(wide, dim)
         nn.init.zeros_(self.kind.weight)
         nn.init.normal_(self.ffn_out.weight, std=0.02 / math.sqrt(depth))  # depth adds no variance at the start
@@ -80,6 +81,13 @@ class LiteralLayer(nn.Module):
         heard = spread(functional.relu(by_chain).view_as(pooled), context.graph)  # (rows, L, dim)
         of_own, of_heard = self.ffn_in.weight.chunk(2, 1)
         inner = functional.linear(u, of_own, self.ffn_in.bias) + functional.linear(heard, of_heard)
+        if self.neighbours_in is not None:
+            of_highest, of_mean, of_coupled = self.neighbours_in.weight.chunk(3, 1)
+            if context.graph.literals.excluded.shape[2]:
+                highest, mean = exclusions(u, context.graph)
+                inner = inner + functional.linear(highest, of_highest) + functional.linear(mean, of_mean)
+            if context.graph.literals.coupled.shape[2]:
+                inner = inner + functional.linear(couplings(u, context.graph), of_coupled)
         change: Tensor = self.ffn_out(functional.relu(inner))
         return h + change
 
@@ -113,7 +121,7 @@ class LiteralBody(nn.Module):
         known, told = torch.stack([x, x * sizes, hidden.to(x.dtype)], -1), None
         if self.every:
             lists = context.graph.literals
-            known = torch.cat([known, lists.costs.repeat(chains, 1, 1)], -1)
+            known = torch.cat([known, lists.about.repeat(chains, 1, 1)], -1)
             told = torch.cat([lists.features.repeat(chains, 1, 1), _standing(x, hidden, sizes, context.graph)], -1)
             told = told.to(self.out.weight.dtype)
         h = self.chance_in(known.to(self.out.weight.dtype))
