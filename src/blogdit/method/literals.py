@@ -55,7 +55,7 @@ def build_literals(structure: Structure, is_given: Tensor, given_values: Tensor)
     rules, domain = build_rules(structure), structure.domain & structure.real[..., None]
     pairs = excluding(structure), coupled(structure)
     shared = len(domain) == 1
-    together = max(1, WORK // max(1, rules.factor.shape[1]))
+    together = max(1, WORK // (rules.factor.shape[1] + 2 * sum(some.weights.shape[1] for some in pairs) + 1))
     parts = []
     for start in range(0, len(is_given), together):
         here = slice(start, start + together)

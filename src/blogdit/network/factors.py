@@ -61,6 +61,12 @@ class Bags:
     def highest(self, x: Tensor) -> Tensor:
         """The highest of each list, likewise; 0 of an empty one."""
         flat = x.flatten(0, 1)
+        if torch.is_grad_enabled():  # turn by turn, each turn would have a gradient of its own for all of x
+            lengths = torch.diff(self.starts, append=self.starts.new_tensor([len(self.members)]))
+            found = torch.segment_reduce(
+                flat.index_select(0, self.members), "max", lengths=lengths, axis=0, initial=-1e30
+            )
+            return found.masked_fill(self.empty[:, None], 0.0).view(len(x), -1, x.shape[-1])
         found = flat.index_select(0, self.turns[0])
         over = []  # lists that have no further member, the shortest first
         for turn in self.turns[1:]:

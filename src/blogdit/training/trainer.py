@@ -273,7 +273,7 @@ class Trainer:
                     config.validation_selector,
                     self.device,
                 )
-                for group in by_structure(self.data.validation)
+                for group in by_structure(self.data.validation, by_size=self.recipe.denoiser.values == "literals")
             ]
         scores = {name: sum(part[name] for part in parts) / len(parts) for name in parts[0]}
         if len(parts) > 1:
