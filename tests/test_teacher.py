@@ -112,6 +112,8 @@ def test_sizes_have_shelves_of_their_own_and_graphs_share_one():
     puzzles = [*generate("sudoku", 2, seed=1, box=2), *generate("sudoku", 2, seed=1, box=3)]
     assert [[one.size for one in group] for group in by_structure(puzzles)] == [[16, 16], [81, 81]]
     assert len(by_structure(generate("coloring", 3, seed=1))) == 1
+    graphs = [generate("coloring", 1, seed=1, vertices=n, colors=4)[0] for n in (20, 30, 100)]
+    assert [[one.size for one in group] for group in by_structure(graphs, by_size=True)] == [[20, 30], [100]]
 
 
 @pytest.mark.parametrize(

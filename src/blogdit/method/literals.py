@@ -1,26 +1,29 @@
 """The constraints of a batch as a graph of literals and factors, for networks that see every constraint.
 
-A literal is a value of a variable, (i, k). A factor is a rule over literals: "variable i takes one of its values", "at
-most one variable of this row takes the value k". A network passes messages from literals to factors and back, so its
-work is linear in the number of literals and no parameter depends on sizes.
+A literal is a value of a variable, (i, k). A factor is a rule over literals (`rules.py`). A network passes messages
+from literals to factors and back, so its work is linear in the number of memberships and no parameter depends on sizes.
 
 Literals that a given rules out are left out: the values of given variables, and those that share a rule "at most one"
-with a given. Each instance has its own literals and factors, padded to the most in the batch.
+with a given. Rules that hold whatever the open variables do are left out, too. Each instance has its own literals and
+factors, padded to the most in the batch.
+
+Sums are brought into one form. Of the values that a variable may still take, the one that adds least adds nothing; the
+bounds move accordingly. Then amounts are divided by the largest of the sum.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
-from blogdit.core.constraints import AllDifferent, NotEqual
+from blogdit.method.neighbours import Pairs, coupled, excluding
+from blogdit.method.rules import AT_MOST_ONE, SUM, TUPLE, Rules, build_rules
 from blogdit.method.structure import Structure
 
-SEEN = (AllDifferent, NotEqual)  # constraints that are factors below
-VARIABLE, EXACTLY_ONE, AT_MOST_ONE = range(3)
-FACTOR_KINDS = 3
+FACTOR_FEATURES, LITERAL_FEATURES = 9, 5
 PADDING = 16  # numbers of literals and factors are multiples of this, so that shapes are few
 WORK = 1 << 24  # memberships looked at together when literals are built: memory
 
@@ -34,99 +37,200 @@ class Literals:
     factors: Tensor  # (B, L, Q) the factors of a literal; C in padding
     members: Tensor  # (B, C, S) the literals of a factor; L in padding
     kind: Tensor  # (B, C) VARIABLE, EXACTLY_ONE, ...
-
-
-@dataclass(frozen=True)
-class _Rules:
-    """All memberships of a structure, with no thought of givens: entry e says that `place[e]` is in `factor[e]`."""
-
-    factor: Tensor  # (G, E), ascending
-    place: Tensor  # (G, E)
-    present: Tensor  # (G, E)
-    kind: Tensor  # (G, F)
+    # Amounts of `factors` and of `members`; (B, 0, 0) where all are 1.
+    factor_amounts: Tensor
+    member_amounts: Tensor
+    share: Tensor  # (B, C) 1 / the most that amounts of a factor can add up to
+    bounds: Tensor  # (B, C, 2) least and greatest sum of amounts; infinite where there is none
+    features: Tensor  # (B, C, FACTOR_FEATURES) what else there is to know of a factor
+    about: Tensor  # (B, L, LITERAL_FEATURES) what a literal costs by itself, and how many neighbours it has
+    # Neighbours of a literal, L in padding: those that it excludes, and those that it is coupled with.
+    excluded: Tensor  # (B, L, D)
+    coupled: Tensor  # (B, L, D')
+    coupling: Tensor  # (B, L, D') what the two cost together, as a share of the most that any two do
 
 
 def build_literals(structure: Structure, is_given: Tensor, given_values: Tensor) -> Literals:
     """The literals of instances with the givens (B, N), which share their structure or have one each."""
-    rules, domain = _rules(structure), structure.domain & structure.real[..., None]
+    rules, domain = build_rules(structure), structure.domain & structure.real[..., None]
+    pairs = excluding(structure), coupled(structure)
     shared = len(domain) == 1
-    together = max(1, WORK // max(1, rules.factor.shape[1]))
+    together = max(1, WORK // (rules.factor.shape[1] + 2 * sum(some.weights.shape[1] for some in pairs) + 1))
     parts = []
     for start in range(0, len(is_given), together):
         here = slice(start, start + together)
-        own = rules if shared else _Rules(*(tensor[here] for tensor in vars(rules).values()))
-        parts.append(_open(own, domain if shared else domain[here], is_given[here], given_values[here]))
+        own = slice(None) if shared else here
+        givens = is_given[here], given_values[here]
+        parts.append(
+            _open(_rows(rules, own), _rows(pairs[0], own), _goal(structure, pairs[1], own), domain[own], *givens)
+        )
     return _joined(parts)
 
 
-def _rules(structure: Structure) -> _Rules:
-    """Every rule that is a factor. Factors are numbered kind by kind, memberships sorted by factor."""
-    groups, variables, values = structure.domain.shape
-    device = structure.domain.device
-    value = torch.arange(values, device=device)
-    every = torch.arange(variables * values, device=device).expand(groups, -1)
-    factors, places = [every // values], [every]
-    present, kinds = [torch.ones_like(every, dtype=torch.bool)], [every.new_full((groups, variables), VARIABLE)]
-    taken = variables  # factors so far
-
-    def add(owner: Tensor, variable: Tensor, real: Tensor, kind: Tensor, slots: Tensor, width: int) -> None:
-        """A factor for each owner (G, T) and each of `width` slots, which values take; kind (G, owners, width)."""
-        nonlocal taken
-        factors.append((taken + owner[..., None] * width + slots).flatten(1))
-        places.append((variable[..., None] * values + value).flatten(1))
-        present.append(real[..., None].expand(*real.shape, values).flatten(1))
-        kinds.append(kind.flatten(1))
-        taken += kind.shape[1] * width
-
-    scopes = structure.all_different
-    slots = scopes.slots if scopes.slots.shape[1] else value
-    needed = torch.arange(scopes.width, device=device) < scopes.required[..., None]
-    kind = torch.where(needed, EXACTLY_ONE, AT_MOST_ONE)
-    add(scopes.members.owner, scopes.members.variables, scopes.members.present, kind, slots, scopes.width)
-    pairs = structure.not_equal
-    count = pairs.weights.shape[1]
-    owner = torch.arange(count, device=device).repeat_interleave(2).expand(groups, -1)
-    real = (pairs.weights != 0).repeat_interleave(2, 1)
-    kind = owner.new_full((groups, count, values), AT_MOST_ONE)
-    add(owner, pairs.variables.flatten(1), real, kind, value, values)
-
-    factor, order = torch.cat(factors, 1).sort(dim=1, stable=True)
-    return _Rules(
-        factor, torch.cat(places, 1).gather(1, order), torch.cat(present, 1).gather(1, order), torch.cat(kinds, 1)
-    )
+T = TypeVar("T", Rules, Pairs)
 
 
-def _open(rules: _Rules, domain: Tensor, is_given: Tensor, given_values: Tensor) -> Literals:
+def _rows(record: T, own: slice) -> T:
+    """Of some groups."""
+    tensors = {item.name: part for item in fields(record) if isinstance(part := getattr(record, item.name), Tensor)}
+    return replace(record, **{name: part[own] for name, part in tensors.items()})  # type: ignore[arg-type]
+
+
+class _Goal(NamedTuple):
+    unary: Tensor  # (G, N, K) costs of values
+    pairs: Pairs
+    largest_gain: Tensor  # (G,) the most that a variable changes the objective by
+    is_derived: Tensor  # (G, N)
+
+
+def _goal(structure: Structure, pairs: Pairs, own: slice) -> _Goal:
+    gain, derived = structure.largest_gain[own].float(), structure.derived.is_derived[own]
+    return _Goal(structure.unary[own], _rows(pairs, own), gain, derived)
+
+
+def _open(
+    rules: Rules, excluded: Pairs, goal: _Goal, domain: Tensor, is_given: Tensor, given_values: Tensor
+) -> Literals:
     """What the givens (B, N) leave of the rules; domain (G, N, K)."""
     size = is_given.shape[0]
     values, factors = domain.shape[2], rules.kind.shape[1]
     factor, place = rules.factor.expand(size, -1), rules.place.expand(size, -1)
+    kind, must_hold = rules.kind.expand(size, -1), rules.weight == 0
     chosen = torch.arange(values, device=domain.device) == given_values[..., None]
     settled = (is_given[..., None] & chosen & domain).flatten(1)  # (B, N * K) literals that givens make true
     possible = (domain & ~is_given[..., None]).flatten(1)
-    # A factor that has a true literal already rules out all the others.
-    served = _total(settled.gather(1, place) & rules.present, factor, factors) > 0
+    # A factor of which one literal at most is true, and has one already, rules out all the others.
+    excludes = (rules.kind <= AT_MOST_ONE) & must_hold
+    served = (_total(settled.gather(1, place) & rules.present, factor, factors) > 0) & excludes
     ruled_out = _total(served.gather(1, factor) & rules.present, place, possible.shape[1]) > 0
     possible &= ~ruled_out
+    end, other, weight = excluded.both_ways(size)
+    possible &= ~(_total(settled.gather(1, end) & (weight != 0), other, possible.shape[1]) > 0)
 
-    kept = possible.gather(1, place) & rules.present
+    open_, true = possible.gather(1, place), settled.gather(1, place)
+    kept = open_ & rules.present
+    amount, share, bounds, idle = _amounts(rules, factor, open_, true, values)
+    kept &= amount != 0
     sizes = _total(kept, factor, factors)
     useful = sizes >= torch.where(rules.kind == AT_MOST_ONE, 2, 1)  # one literal alone may always be true
+    impossible = _total(~open_ & ~true & rules.present, factor, factors) > 0
+    useful &= ~(idle | (impossible & (rules.kind == TUPLE)))
     kept &= useful.gather(1, factor)
     literal, number = possible.long().cumsum(1) - 1, useful.long().cumsum(1) - 1
     literals, count = _up(possible.sum(1)), _up(useful.sum(1))
     owner, member = number.gather(1, factor), literal.gather(1, place)
     by_place = place.argsort(dim=1, stable=True)
-    of_literal, in_factor, still = (part.gather(1, by_place) for part in (member, owner, kept))
+    of_literal, in_factor, still, of_place = (part.gather(1, by_place) for part in (member, owner, kept, amount))
     everywhere = torch.arange(possible.shape[1], device=place.device).expand(size, -1)
     real = torch.arange(literals, device=place.device) < possible.sum(1, keepdim=True)
+    share = torch.where(kind == SUM, share, 1 / sizes.clamp(min=1))
+    features = _features(kind, bounds, share, sizes, rules.weight.expand(size, -1) / goal.largest_gain[:, None])
+
+    def of_factors(amounts: Tensor) -> Tensor:
+        """(B, F, ...) of all factors -> (B, C, ...) of the useful ones."""
+        return _filled(number, amounts, useful, count)
+
+    excludes, _ = _neighbours(excluded, possible, literal, literals)
+    couples, coupling = _neighbours(goal.pairs, possible, literal, literals)
+    about = _filled(literal, _about(goal, settled, possible, values), possible, literals)
+    degrees = torch.stack([(lists < literals).sum(-1).float().log1p() / 4 for lists in (excludes, couples)], -1)
+    strongest = coupling.abs().amax((1, 2), keepdim=True) if coupling.numel() else coupling.new_ones(1, 1, 1)
+    no_amounts = amount.new_zeros(size, 0, 0)
     return Literals(
-        place=_filled(literal, everywhere, possible, literals, 0),
+        place=_filled(literal, everywhere.int(), possible, literals),
         real=real,
-        factors=_lists(of_literal, in_factor, still, literals, count),
-        members=_lists(owner, member, kept, count, literals),
-        kind=_filled(number, rules.kind.expand(size, -1), useful, count, 0),
+        factors=_lists(of_literal, in_factor.int(), still, literals, count),
+        members=_lists(owner, member.int(), kept, count, literals),
+        kind=of_factors(kind.int()),
+        factor_amounts=no_amounts if rules.plain else _lists(of_literal, of_place, still, literals, 0),
+        member_amounts=no_amounts if rules.plain else _lists(owner, amount, kept, count, 0),
+        share=of_factors(share),
+        bounds=of_factors(bounds),
+        features=of_factors(features),
+        about=torch.cat([about, degrees], -1),
+        excluded=excludes,
+        coupled=couples,
+        coupling=coupling / strongest.clamp(min=1e-12),
     )
+
+
+def _amounts(
+    rules: Rules, factor: Tensor, open_: Tensor, true: Tensor, values: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Amounts (B, E) of open entries, of sums in the form that the module's text describes; for each factor 1 / the
+    most that its amounts add up to, bounds (B, F, 2), and whether they are met whatever the open literals are."""
+    size, (factors, first) = len(factor), (rules.kind.shape[1], rules.sums)
+    amount, bounds = rules.amount.expand(size, -1), rules.bounds.expand(size, -1, -1)
+    ones = torch.ones(size, factors, device=factor.device)
+    if first == rules.factor.shape[1]:
+        return amount, ones, bounds, torch.zeros_like(ones, dtype=torch.bool)
+    rows = (amount[:, first:] * rules.present[:, first:]).view(size, -1, values)
+    still, fixed = (part[:, first:].view(rows.shape) for part in (open_, true))
+    owner = factor[:, first:].view(rows.shape)[..., 0]  # (B, T)
+    least = torch.where(still, rows, torch.inf).amin(-1)
+    least = torch.where(least.isinf(), 0.0, least)
+    constant = least + (rows * fixed).sum(-1)
+    rows = (rows - least[..., None]) * still
+    totals = torch.zeros(size, factors, 2, device=factor.device)
+    totals.scatter_add_(1, owner[..., None].expand(-1, -1, 2), torch.stack([constant, rows.amax(-1)], -1))
+    moved, most = totals.unbind(-1)
+    largest = torch.zeros_like(moved).scatter_reduce_(1, owner, rows.amax(-1), "amax")
+    largest = torch.where(largest > 0, largest, 1.0)
+    is_sum = rules.kind == SUM
+    low, high = (bounds - moved[..., None]).unbind(-1)
+    idle = is_sum & (low <= 0) & (high >= most)
+    amount = torch.cat([amount[:, :first], (rows / largest.gather(1, owner)[..., None]).flatten(1)], 1)
+    bounds = torch.where(is_sum[..., None], torch.stack([low, high], -1) / largest[..., None], bounds)
+    return amount, largest / most.clamp(min=1e-12), bounds, idle
+
+
+def _features(kind: Tensor, bounds: Tensor, share: Tensor, sizes: Tensor, weight: Tensor) -> Tensor:
+    """What is to know of a factor beside its kind: bounds as a share of the most, and as numbers; its size; its
+    weight, as a share of what a variable can change."""
+    low, high = bounds.unbind(-1)
+    has_low, has_high = low.isfinite(), high.isfinite()
+    low, high = torch.where(has_low, low, 0.0), torch.where(has_high, high, 0.0)
+    return torch.stack(
+        [
+            has_low.float(),
+            has_high.float(),
+            (low * share).clamp(-2, 2),
+            (high * share).clamp(-2, 2),
+            low.clamp(min=0).log1p(),
+            high.clamp(min=0).log1p(),
+            sizes.float().log1p() / 4,
+            (weight > 0).float(),
+            weight.clamp(max=2),
+        ],
+        -1,
+    )
+
+
+def _neighbours(pairs: Pairs, possible: Tensor, literal: Tensor, literals: int) -> tuple[Tensor, Tensor]:
+    """Open neighbours of open literals, (B, L, most), and the weights of the pairs."""
+    size = len(possible)
+    end, other, weight = pairs.both_ways(size)
+    kept = possible.gather(1, end) & possible.gather(1, other) & (weight != 0)
+    if not kept.any():
+        return literal.new_zeros(size, literals, 0).int(), weight.new_zeros(size, literals, 0)
+    order = end.argsort(dim=1, stable=True)
+    end, other, weight, kept = (part.gather(1, order) for part in (end, other, weight, kept))
+    owner = literal.gather(1, end)
+    lists = _lists(owner, literal.gather(1, other).int(), kept, literals, literals)
+    return lists, _lists(owner, weight, kept, literals, 0)
+
+
+def _about(goal: _Goal, settled: Tensor, possible: Tensor, values: int) -> Tensor:
+    """(B, N * K, 3): what a value costs more than the cheapest of its variable, beside the most that any does and
+    beside what a variable can change; whether the variable follows from others. Couplings with givens count."""
+    size, (end, other, weight) = len(possible), goal.pairs.both_ways(len(possible))
+    cost = goal.unary.flatten(1).expand(size, -1).scatter_add(1, other, weight * settled.gather(1, end))
+    cost, inside = cost.view(size, -1, values), possible.view(size, -1, values)
+    cheapest = torch.where(inside, cost, torch.inf).amin(-1, keepdim=True)
+    cost = torch.where(inside, cost - cheapest, 0.0)
+    most = cost.amax((1, 2), keepdim=True).clamp(min=1e-12)
+    derived = goal.is_derived[..., None].expand(cost.shape).float()
+    return torch.stack([cost / most, cost / goal.largest_gain[:, None, None], derived], -1).flatten(1, 2)
 
 
 def _total(flags: Tensor, owner: Tensor, owners: int) -> Tensor:
@@ -138,10 +242,12 @@ def _up(counts: Tensor) -> int:
     return max(1, -(-int(counts.max()) // PADDING)) * PADDING
 
 
-def _filled(at: Tensor, amounts: Tensor, kept: Tensor, length: int, fill: int) -> Tensor:
-    """A table (B, length) with the kept amounts (B, E) at their places."""
-    table = torch.full((len(at), length + 1), fill, dtype=torch.int32, device=at.device)
-    return table.scatter_(1, torch.where(kept, at, length), amounts.int())[:, :length].contiguous()
+def _filled(at: Tensor, amounts: Tensor, kept: Tensor, length: int, fill: int = 0) -> Tensor:
+    """A table (B, length, ...) with the kept amounts (B, E, ...) at their places (B, E)."""
+    tail = amounts.shape[2:]
+    table = torch.full((len(at), length + 1, *tail), fill, dtype=amounts.dtype, device=at.device)
+    at = torch.where(kept, at, length).view(*at.shape, *[1] * len(tail)).expand(amounts.shape)
+    return table.scatter_(1, at, amounts)[:, :length].contiguous()
 
 
 def _lists(owner: Tensor, member: Tensor, kept: Tensor, owners: int, fill: int) -> Tensor:
@@ -162,16 +268,32 @@ def _joined(parts: list[Literals]) -> Literals:
         return parts[0]
     literals, factors = max(p.place.shape[1] for p in parts), max(p.kind.shape[1] for p in parts)
     degree, most = max(p.factors.shape[2] for p in parts), max(p.members.shape[2] for p in parts)
+    amounts = parts[0].factor_amounts.shape[1] > 0
+    neighbours, partners = max(p.excluded.shape[2] for p in parts), max(p.coupled.shape[2] for p in parts)
+    # The shape that a field needs, the number that stood for padding, and the one that stands for it now.
+    shapes = {
+        "place": (literals,), "real": (literals,), "kind": (factors,), "share": (factors,), "bounds": (factors, 2),
+        "features": (factors, FACTOR_FEATURES), "about": (literals, LITERAL_FEATURES),
+        "factors": (literals, degree), "members": (factors, most),
+        "factor_amounts": (literals, degree) if amounts else (0, 0),
+        "member_amounts": (factors, most) if amounts else (0, 0),
+        "excluded": (literals, neighbours), "coupled": (literals, partners), "coupling": (literals, partners),
+    }  # fmt: skip
 
     def table(part: Tensor, shape: tuple[int, ...], old: int, fill: int) -> Tensor:
         out = torch.full((len(part), *shape), fill, dtype=part.dtype, device=part.device)
-        out[(slice(None), *(slice(length) for length in part.shape[1:]))] = torch.where(part == old, fill, part)
+        inside = (slice(None), *(slice(length) for length in part.shape[1:]))
+        out[inside] = part if old == fill else torch.where(part == old, fill, part)
         return out
 
+    def padding(name: str, part: Literals) -> tuple[int, int]:
+        if name == "factors":
+            return part.kind.shape[1], factors
+        return (part.place.shape[1], literals) if name in ("members", "excluded", "coupled") else (0, 0)
+
     return Literals(
-        place=torch.cat([table(p.place, (literals,), 0, 0) for p in parts]),
-        real=torch.cat([torch.nn.functional.pad(p.real, (0, literals - p.real.shape[1])) for p in parts]),
-        factors=torch.cat([table(p.factors, (literals, degree), p.kind.shape[1], factors) for p in parts]),
-        members=torch.cat([table(p.members, (factors, most), p.place.shape[1], literals) for p in parts]),
-        kind=torch.cat([table(p.kind, (factors,), 0, 0) for p in parts]),
+        **{
+            name: torch.cat([table(getattr(part, name), shape, *padding(name, part)) for part in parts])
+            for name, shape in shapes.items()
+        }
     )

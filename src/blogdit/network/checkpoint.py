@@ -14,12 +14,12 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from blogdit.core.constraints import AllDifferent
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.method.batch import padded_size
 from blogdit.method.blocks import Schedule
 from blogdit.method.chain import ChainConfig
-from blogdit.method.literals import SEEN
 from blogdit.network.config import DenoiserConfig
 from blogdit.network.denoiser import Denoiser
 
@@ -51,8 +51,8 @@ class Model:
         dims = 0 if instance.positions is None else instance.positions.shape[1]
         if config.position_dims and dims != config.position_dims:
             return f"its variables need {config.position_dims} coordinates, the instance gives {dims}"
-        if config.values == "literals":
-            unseen = {group.kind for group in instance.constraints if not isinstance(group, SEEN)}
+        if config.values == "literals" and config.sees == "different":
+            unseen = {group.kind for group in instance.constraints if not isinstance(group, AllDifferent)}
             unseen |= set() if instance.objective is None else {"an objective"}
             if unseen:
                 return f"its network does not see {' or '.join(sorted(unseen))}"

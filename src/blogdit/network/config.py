@@ -29,6 +29,9 @@ class DenoiserConfig:
     position_dims: int = 0  # dimensions of the grid that variables lie on; 0: variables have no place
     # "literals" sees every constraint (literal.py), "axis" pairs of variables (value_axis.py); "table" is an ablation.
     values: Literal["axis", "literals", "table"] = "axis"
+    # What "literals" know of constraints: "different" is enough for all-different and pairs; "every" knows amounts,
+    # bounds and costs.
+    sees: Literal["different", "every"] = "different"
     loops: int = 1  # how often the layers of "literals" run, with the same weights
     max_values: int = 0  # of a table
 
@@ -40,6 +43,8 @@ class DenoiserConfig:
             raise ValueError(f"relation must be learned, fixed or neighbours, got {self.relation!r}")
         if self.values not in ("axis", "literals", "table"):
             raise ValueError(f"values must be axis, literals or table, got {self.values!r}")
+        if self.sees not in ("different", "every"):
+            raise ValueError(f"sees must be different or every, got {self.sees!r}")
         if self.relation_bias > 0:
             raise ValueError(f"relation_bias must not be positive, got {self.relation_bias}")
         if self.values == "table" and self.max_values < 1:

@@ -15,9 +15,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from blogdit.method.batch import GIVEN_LOGIT, Batch
-from blogdit.method.literals import FACTOR_KINDS
+from blogdit.method.literals import FACTOR_FEATURES, LITERAL_FEATURES
+from blogdit.method.rules import DIFFERENT_KINDS, FACTOR_KINDS
 from blogdit.network.config import LOG_VARIANCE_RANGE, MEAN_SCALE, DenoiserConfig
-from blogdit.network.factors import Graph, pool, spread
+from blogdit.network.factors import Graph, couplings, exclusions, pool, spread, totals
+
+STATE_FEATURES = 7  # of a factor, see `_standing`
+FAR_OFF = 1e4  # a distance from a bound that counts as infinite
 
 
 class LiteralContext(NamedTuple):
@@ -49,30 +53,41 @@ def literal_context(batch: Batch) -> LiteralContext:
 
 
 class LiteralLayer(nn.Module):
-    """Literals to factors to literals, then a feed-forward part; pre-norm."""
+    """Literals to factors to literals, and to their neighbours, then a feed-forward part; pre-norm."""
 
     def __init__(self, config: DenoiserConfig, depth: int):
         super().__init__()
-        dim, wide = config.dim, config.ffn_factor * config.dim
+        dim, wide, every = config.dim, config.ffn_factor * config.dim, config.sees == "every"
         self.norm = nn.LayerNorm(dim)
         self.pool_in = nn.Linear(2 * dim, dim, bias=False)
-        self.kind = nn.Embedding(FACTOR_KINDS, dim)
+        self.kind = nn.Embedding(FACTOR_KINDS if every else DIFFERENT_KINDS, dim)
+        self.told_in = nn.Linear(FACTOR_FEATURES + STATE_FEATURES, dim, bias=False) if every else None
         self.ffn_in = nn.Linear(2 * dim, wide)
+        self.neighbours_in = nn.Linear(3 * dim, wide, bias=False) if every else None
         self.ffn_out = nn.Linear(wide, dim)
         nn.init.zeros_(self.kind.weight)
         nn.init.normal_(self.ffn_out.weight, std=0.02 / math.sqrt(depth))  # depth adds no variance at the start
 
-    def forward(self, h: Tensor, context: LiteralContext) -> Tensor:
-        """The residual stream of the literals, (rows, L, dim)."""
+    def forward(self, h: Tensor, told: Tensor | None, context: LiteralContext) -> Tensor:
+        """The residual stream of the literals, (rows, L, dim); told (rows, C, F): what there is to know of factors."""
         u = self.norm(h).to(h.dtype)
         highest, mean = pool(u, context.graph)  # each (rows, C, dim)
         of_highest, of_mean = self.pool_in.weight.chunk(2, 1)
         pooled = functional.linear(highest, of_highest) + functional.linear(mean, of_mean)
         kinds = self.kind(context.kind).to(pooled.dtype)  # (B, C, dim)
+        if self.told_in is not None:
+            pooled = pooled + self.told_in(told)
         by_chain = pooled.view(-1, *kinds.shape) + kinds
         heard = spread(functional.relu(by_chain).view_as(pooled), context.graph)  # (rows, L, dim)
         of_own, of_heard = self.ffn_in.weight.chunk(2, 1)
         inner = functional.linear(u, of_own, self.ffn_in.bias) + functional.linear(heard, of_heard)
+        if self.neighbours_in is not None:
+            of_highest, of_mean, of_coupled = self.neighbours_in.weight.chunk(3, 1)
+            if context.graph.literals.excluded.shape[2]:
+                highest, mean = exclusions(u, context.graph)
+                inner = inner + functional.linear(highest, of_highest) + functional.linear(mean, of_mean)
+            if context.graph.literals.coupled.shape[2]:
+                inner = inner + functional.linear(couplings(u, context.graph), of_coupled)
         change: Tensor = self.ffn_out(functional.relu(inner))
         return h + change
 
@@ -82,8 +97,8 @@ class LiteralBody(nn.Module):
 
     def __init__(self, config: DenoiserConfig):
         super().__init__()
-        self.loops = config.loops
-        self.chance_in = nn.Linear(3, config.dim)
+        self.loops, self.every = config.loops, config.sees == "every"
+        self.chance_in = nn.Linear(3 + (LITERAL_FEATURES if self.every else 0), config.dim)
         depth = config.layers * config.loops
         self.layers = nn.ModuleList(LiteralLayer(config, depth) for _ in range(config.layers))
         self.norm = nn.LayerNorm(config.dim)
@@ -103,12 +118,32 @@ class LiteralBody(nn.Module):
         x = shown.view(rows, choices).gather(1, place)  # (rows, L)
         hidden = block.reshape(rows, -1).gather(1, variable)
         # A probability, how it compares with the uniform one, and whether it is hidden.
-        h = self.chance_in(torch.stack([x, x * sizes, hidden.to(x.dtype)], -1).to(self.out.weight.dtype))
+        known, told = torch.stack([x, x * sizes, hidden.to(x.dtype)], -1), None
+        if self.every:
+            lists = context.graph.literals
+            known = torch.cat([known, lists.about.repeat(chains, 1, 1)], -1)
+            told = torch.cat([lists.features.repeat(chains, 1, 1), _standing(x, hidden, sizes, context.graph)], -1)
+            told = told.to(self.out.weight.dtype)
+        h = self.chance_in(known.to(self.out.weight.dtype))
         for _ in range(self.loops):
             for layer in self.layers:
-                h = layer(h, context)
+                h = layer(h, told, context)
         out = self.out(self.norm(h).to(h.dtype)).float()  # (rows, L, 2)
         mean = out.new_full((rows, choices + 1), -GIVEN_LOGIT).scatter(1, target, MEAN_SCALE * out[..., 0])
         spread_ = out.new_full((rows, choices + 1), LOG_VARIANCE_RANGE[0]).scatter(1, target, out[..., 1])
         shape = logits.shape
         return mean[:, :choices].reshape(shape), spread_[:, :choices].reshape(shape).clamp(*LOG_VARIANCE_RANGE)
+
+
+def _standing(x: Tensor, hidden: Tensor, sizes: Tensor, graph: Graph) -> Tensor:
+    """How factors stand, (rows, C, STATE_FEATURES): how far the expected sum of amounts, and the part of it that is not
+    hidden, are from the bounds; both as a share of the most; and what hidden ones would add if they were drawn blindly.
+    """
+    seen = x * ~hidden
+    blind = hidden / sizes.clamp(min=1)
+    expected, visible, chance, _ = totals(torch.stack([x, seen, blind, blind], -1), graph).unbind(-1)
+    lists, chains = graph.literals, graph.rows // len(graph.literals.share)
+    low, high = (bound.repeat(chains, 1) for bound in lists.bounds.clamp(-FAR_OFF, FAR_OFF).unbind(-1))
+    share = lists.share.repeat(chains, 1)
+    distances = (functional.softsign(d) for d in (low - expected, expected - high, low - visible, visible - high))
+    return torch.stack([*distances, expected * share, visible * share, chance * share], -1)

@@ -1,7 +1,8 @@
 """Training instances of one structure, and the chains that work on them.
 
 Puzzles of several sizes do not fit one batch without much padding, so each size has a shelf of its own, and updates go
-from shelf to shelf. Graphs, each with a structure of its own, are one shelf.
+from shelf to shelf. Graphs, each with a structure of its own, are one shelf; for a network of literals, whose work grows
+with the instance, one for each size between two powers of 2.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class Shelf:
 def shelves_for(instances: Sequence[Instance], recipe: Recipe, device: torch.device, world: int) -> list[Shelf]:
     """A shelf for each structure. An update on any of them costs about as much: where a chain is more work, there are
     fewer. `batch_size` is for the shelf with the least work."""
-    shelves = [Shelf(group, recipe, device) for group in by_structure(instances)]
+    literals = recipe.denoiser.values == "literals"
+    shelves = [Shelf(group, recipe, device) for group in by_structure(instances, by_size=literals)]
     least = min(shelf.work for shelf in shelves)
     for shelf in shelves:
         chains = recipe.training.batch_size * least // shelf.work
@@ -53,10 +55,17 @@ def shelves_for(instances: Sequence[Instance], recipe: Recipe, device: torch.dev
     return shelves
 
 
-def by_structure(instances: Sequence[Instance]) -> list[list[Instance]]:
-    """Instances that share their structure, group by group; all of them together if some are on their own."""
+def by_structure(instances: Sequence[Instance], by_size: bool = False) -> list[list[Instance]]:
+    """Instances that share their structure, group by group. If some are on their own, all of them together, or
+    `by_size`: those whose numbers of literals have as many binary digits."""
     groups: dict[tuple[int, ...], list[Instance]] = {}
     for one in instances:
         groups.setdefault((id(one.domain_sizes), *map(id, one.constraints)), []).append(one)
-    alone = any(len(group) == 1 for group in groups.values())
-    return [list(instances)] if alone else list(groups.values())
+    if not any(len(group) == 1 for group in groups.values()):
+        return list(groups.values())
+    if not by_size:
+        return [list(instances)]
+    sizes: dict[int, list[Instance]] = {}
+    for one in instances:
+        sizes.setdefault(int(one.domain_sizes.sum()).bit_length(), []).append(one)
+    return [sizes[digits] for digits in sorted(sizes)]

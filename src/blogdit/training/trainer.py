@@ -267,7 +267,7 @@ class Trainer:
         with self._averaged():
             parts = [
                 validate(self.denoiser, group, self.recipe.chain, config, self.device, by_energy)
-                for group in by_structure(self.data.validation)
+                for group in by_structure(self.data.validation, by_size=self.recipe.denoiser.values == "literals")
             ]
         scores = {name: sum(part[name] for part in parts) / len(parts) for name in parts[0]}
         if len(parts) > 1:

@@ -1,0 +1,170 @@
+"""What a network is told about constraints, against enumeration: rules hold where the constraints do."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from blogdit.core.constraints import Conflict, Function, NotEqual, Sum, Table
+from blogdit.core.instance import Instance
+from blogdit.core.objective import Objective
+from blogdit.method.batch import collate
+from blogdit.method.literals import Literals
+from blogdit.method.rules import CHOSEN, LARGEST, SMALLEST, SUM, TUPLE
+from random_instances import Draw, broken
+
+
+def literals_of(*instances: Instance) -> Literals:
+    literals = collate(instances).with_literals().literals
+    assert literals is not None
+    return literals
+
+
+def assignments(instance: Instance):
+    """All that agree with the givens."""
+    choices = [
+        [instance.givens[i]] if i in instance.givens else range(size) for i, size in enumerate(instance.domain_sizes)
+    ]
+    return itertools.product(*choices)
+
+
+def meets(literals: Literals, row: int, true: set[int], width: int) -> bool:
+    """Whether true literals (places) are open ones, and every rule with bounds holds."""
+    places = literals.place[row].tolist()
+    count = len(places)
+    open_ = {place for place, real in zip(places, literals.real[row].tolist(), strict=True) if real}
+    if not true <= open_:
+        return False
+    plain = literals.member_amounts.shape[1] == 0
+    for factor, members in enumerate(literals.members[row].tolist()):
+        total = sum(
+            1.0 if plain else float(literals.member_amounts[row, factor, s])
+            for s, member in enumerate(members)
+            if member < count and places[member] in true
+        )
+        low, high = literals.bounds[row, factor].tolist()
+        size = sum(member < count for member in members)
+        if size and not low - 1e-4 <= total <= high + 1e-4:
+            return False
+    for literal, others in enumerate(literals.excluded[row].tolist()):
+        if places[literal] in true and any(other < count and places[other] in true for other in others):
+            return False
+    return True
+
+
+def hard_part(seed: int) -> Instance:
+    """A random instance with what bounds can say: neither tables nor functions nor reified sums."""
+    instance = Draw(seed).instance()
+    kept = [
+        group
+        for group in instance.constraints
+        if not isinstance(group, (Table, Function)) and not getattr(group, "exactly", False)
+    ]
+    return Instance(instance.domain_sizes, kept, givens=instance.givens, values=instance.values)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_rules_hold_exactly_where_the_constraints_do(seed):
+    instance = hard_part(seed)
+    literals = literals_of(instance)
+    width = int(instance.domain_sizes.max())
+    means = [instance.domains.of(i) for i in range(instance.size)]
+    for x in itertools.islice(assignments(instance), 400):
+        true = {i * width + value for i, value in enumerate(x) if i not in instance.givens}
+        numbers = [means[i][value] for i, value in enumerate(x)]
+        valid = not broken(instance.constraints, x, numbers)
+        if valid:
+            assert meets(literals, 0, true, width)
+        # A rule without an open literal is left out: where givens alone break it, nothing is told.
+        elif literals.real[0].any() and meets(literals, 0, true, width):
+            assert any(
+                set(group.scope(index).tolist()) <= set(instance.givens)
+                for group in instance.constraints
+                for index in range(len(group))
+            )
+
+
+def rules_of(literals: Literals, row: int = 0) -> list[tuple[int, dict[int, float]]]:
+    """Kind, and amounts by place, of each factor of an instance."""
+    places, count, found = literals.place[row].tolist(), literals.place.shape[1], []
+    for factor, kind in enumerate(literals.kind[row].tolist()):
+        members = literals.members[row, factor].tolist()
+        amounts = {
+            places[m]: round(float(literals.member_amounts[row, factor, s]), 4)
+            for s, m in enumerate(members)
+            if m < count
+        }
+        if amounts:
+            found.append((kind, amounts))
+    return found
+
+
+def test_sums_come_in_one_form():
+    """3 x + 2 (y - 1) >= 5 of x in 0..2 and y in -1..1: y as low as can be adds -4, so 9 are wanted of 6 + 4."""
+    total = Sum([[0, 1]], weights=[[3, 2]], low=[7])
+    instance = Instance([3, 3], [total], values=[[0, 1, 2], [-1, 0, 1]])
+    literals = literals_of(instance)
+    (found,) = [amounts for kind, amounts in rules_of(literals) if kind == SUM]
+    assert found == {1: 0.5, 2: 1.0, 4: round(2 / 6, 4), 5: round(4 / 6, 4)}
+    (number,) = (literals.kind[0] == SUM).nonzero().flatten().tolist()
+    assert literals.bounds[0, number].tolist() == pytest.approx([9 / 6, float("inf")])
+    assert float(literals.share[0, number]) == pytest.approx(6 / 10)
+
+
+def test_a_sum_that_always_holds_is_no_rule():
+    instance = Instance([2, 2, 2], [Sum([[0, 1, 2]], low=[1])], givens={0: 1})
+    assert not any(kind == SUM for kind, _ in rules_of(literals_of(instance, Instance([2], [Sum([[0]], low=[1])]))))
+
+
+def test_a_condition_lifts_the_bound():
+    """b -> x + y >= 2 is x + y + 2 [not b] >= 2."""
+    instance = Instance([2, 2, 2], [Sum([[0, 1]], low=[2], when=[(2, 1)])])
+    (found,) = [amounts for kind, amounts in rules_of(literals_of(instance)) if kind == SUM]
+    assert found == {1: 0.5, 3: 0.5, 4: 1.0}
+
+
+def test_a_tuple_that_a_given_rules_out_is_no_rule():
+    table = Table([[0, 1]], [[0, 0], [0, 1], [1, 1]])
+    found = rules_of(literals_of(Instance([2, 2], [table], givens={0: 0})))
+    assert [set(amounts) for kind, amounts in found if kind == TUPLE] == [{2}, {3}]
+
+
+def test_functions_know_what_values_mean():
+    largest, chosen = Function("max", [2], [[0, 1]]), Function("element", [2], [[3, 0, 1]])
+    found = rules_of(literals_of(Instance([2, 2, 2, 2], [largest, chosen])))
+    assert [amounts for kind, amounts in found if kind == LARGEST] == [{0: 0.5, 1: 1, 2: 0.5, 3: 1, 4: -0.5, 5: -1}]
+    assert [amounts for kind, amounts in found if kind == CHOSEN] == [
+        {0: 0.5, 1: 1, 4: -0.5, 5: -1, 6: 1},
+        {2: 0.5, 3: 1, 4: -0.5, 5: -1, 7: 1},
+    ]
+    assert not any(kind == SMALLEST for kind, _ in found)
+
+
+def test_terms_over_pairs_couple_literals():
+    """The ends of an edge of a cut repel each other, and what earns together attracts; a given makes it a cost."""
+    goal = Objective("maximize", differ=[[0, 1]], differ_weights=[2], pairwise=[[1, 2, 0, 1]], pairwise_weights=[4])
+    literals = literals_of(Instance([2, 2, 2], [], goal))
+    couples = {
+        (one, other): amount
+        for one in range(literals.place.shape[1])
+        for other, amount in zip(literals.coupled[0, one].tolist(), literals.coupling[0, one].tolist(), strict=True)
+        if other < literals.place.shape[1]
+    }
+    one_way = {(0, 2): 0.5, (1, 3): 0.5, (2, 5): -1.0}
+    assert couples == one_way | {(b, a): amount for (a, b), amount in one_way.items()}
+    fixed = literals_of(Instance([2, 2, 2], [], goal, givens={0: 1}))
+    assert fixed.place[0, :2].tolist() == [2, 3]
+    assert fixed.about[0, :2, 0].tolist() == [0, 1]
+
+
+def test_soft_pairs_rule_nothing_out():
+    soft = Objective("minimize", soft=[(NotEqual([[0, 1]]), 1), (Conflict([[0, 2]], [[0, 0]]), 4)])
+    instance = Instance([2, 2, 2], [], soft, givens={0: 0})
+    assert int(literals_of(instance).real.sum()) == 4
+
+
+def test_costs_are_what_a_value_costs_more_than_the_cheapest():
+    goal = Objective("minimize", unary=[[0, 0], [0, 1], [1, 1]], unary_weights=[5, 3, 8])
+    literals = literals_of(Instance([2, 2], [], goal))
+    assert literals.about[0, :4, 0].tolist() == pytest.approx([2 / 8, 0, 0, 1])
