@@ -14,7 +14,7 @@ from blogdit.bench.options import NothingToRun, Options, Unanswered
 from blogdit.bench.records import TABLE, Record, RecordFile, device_name
 from blogdit.bench.suites import SUITES, Case, Entrant, Suite
 from blogdit.bench.user_suite import for_problem
-from blogdit.bench.variants import Models, fingerprint, make, misfit, new_names
+from blogdit.bench.variants import GENERAL, Models, fingerprint, make, misfit, new_names
 from blogdit.core.errors import InputError
 from blogdit.core.processes import Processes
 from blogdit.core.result import Result
@@ -142,7 +142,7 @@ def plan(run: Run, records: Sequence[Record]) -> Work:
 def _check_models(models: Models, problems: set[str], options: Options) -> None:
     """A model that would not run at all is a mistake; `quick` has suites of every problem."""
     for (name, problem), path in models.items():
-        if problems and problem not in problems and not options.quick:
+        if problems and problem not in (*problems, GENERAL) and not options.quick:
             raise InputError(
                 f"--model {name}: is a model for {problem}; expected one for {', '.join(sorted(problems))}", path
             )

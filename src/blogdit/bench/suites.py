@@ -98,6 +98,16 @@ RATES = (
 STEPS = (25, 50, 100, 200, 500, 1000, 2000)
 
 
+DECISIONS = ("latin 20", "latin 30", "3-sat 200", "3-sat 250", "queens")  # of the problems of `own`; the others have
+OPTIMISATIONS = ("roster loose", "roster tight", "exams", "assignment", "cover", "qubo", "packing")  # an objective
+
+
+def _own(name: str) -> Case:
+    """A problem of `own`. On a GPU all its instances share the seconds."""
+    metric: Metric = "solved" if name in DECISIONS else "distance"
+    return Case(name, name.replace(" ", "-"), metric, seconds=10, stretch=True, sense="minimize")
+
+
 def _steps(split: str, metric: Metric, numbers: tuple[int, ...], count: int) -> tuple[Case, ...]:
     return tuple(Case(str(n), split, metric, seconds=10, steps=n, count=count) for n in numbers)
 
@@ -213,6 +223,15 @@ SUITES = {
             table="trajectory",
             figure="trajectory",
             refuses=("seconds",),
+        ),
+        Suite(
+            "own",
+            "Problems as users write them down: instances solved, or distance from the best answer, per cent",
+            tuple(_own(name) for name in (*DECISIONS, *OPTIMISATIONS)),
+            tuple(replace(_own(name), seconds=0.5, count=2) for name in ("3-sat 200", "roster loose", "qubo")),
+            _entrants("blogdit", "gibbs", "annealing", "tabu", "cp-sat", "feasibility-jump"),
+            notes="Latin squares have a solution by construction. Random clauses near the threshold may have none: "
+            "compare with the rows of CP-SAT.",
         ),
     )
 }

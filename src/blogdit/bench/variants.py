@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from blogdit.api import WEIGHTS, bundled_models, load, solver_for
+from blogdit.bench.datasets import SPLITS
 from blogdit.bench.systems import Budget, System, system, systems
 from blogdit.bench.systems.base import Clock, in_parts
 from blogdit.core.constraints import IntArray
@@ -34,6 +35,8 @@ from blogdit.solver.solver import Solver
 
 T = TypeVar("T")
 VARIANT_WEIGHTS = WEIGHTS / "variants"
+GENERAL = "general"  # the problem of a model that works on all that have no model of their own
+STAND_IN = "coloring"  # for the problems of `own`, where there is no general model
 BLOCKS = ("random", "margin", "critical", "related")
 Models = Mapping[tuple[str, str], Path]  # (system, problem) -> file
 
@@ -113,6 +116,8 @@ def _weights(name: str, models: Models) -> dict[str, Path]:
     bundled = bundled_models(VARIANT_WEIGHTS if variant.suffix else WEIGHTS)
     found = {stem.removesuffix(variant.suffix): path for stem, path in bundled.items() if stem.endswith(variant.suffix)}
     found = {one.name: found[one.stand_in] for one in families().values() if one.stand_in in found} | found
+    if STAND_IN in found and GENERAL not in found:
+        found = {one.problem: found[STAND_IN] for one in SPLITS.values() if one.generator} | found
     for owner in ("blogdit", name) if not variant.suffix else (name,):
         found |= {problem: path for (of, problem), path in models.items() if of == owner}
     return found
@@ -145,13 +150,17 @@ class Blogdit(System):
         self.rates = None if rho_max is None or rho_min is None else Schedule(rho_max, rho_min)
 
     def supports(self, instance: Instance) -> bool:
-        return instance.problem in self.weights
+        return instance.problem in self.weights or GENERAL in self.weights
+
+    def file(self, instance: Instance) -> Path:
+        """The weights for an instance."""
+        return self.weights[instance.problem if instance.problem in self.weights else GENERAL]
 
     def provenance(self, instance: Instance) -> str:
-        return fingerprint(self.weights[instance.problem])
+        return fingerprint(self.file(instance))
 
     def solver(self, instance: Instance, budget: Budget, seed: int, **options: Any) -> Solver:
-        model = _model(self.weights[instance.problem])
+        model = _model(self.file(instance))
         if self.rates is not None:
             model = replace(model, chain=replace(model.chain, schedule=self.rates))
         limits = {"steps": budget.steps, "time_limit": budget.seconds, "total_time": budget.seconds}
@@ -160,7 +169,7 @@ class Blogdit(System):
 
     def warm_up(self, instances: Sequence[Instance], budget: Budget) -> None:
         """The weights; on a GPU two steps for each shape, which compile its kernels, then the finisher."""
-        _model(self.weights[instances[0].problem])
+        _model(self.file(instances[0]))
         if budget.device == "cpu":
             return
 
