@@ -54,6 +54,7 @@ class Split:
     seed: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
     generator: str = ""
+    one_by_one: bool = False  # each has a seed of its own: for a few, only these few are made
     instances: tuple[Instance, ...] = field(default=(), compare=False)
 
     @property
@@ -72,7 +73,7 @@ def _coloring(seed: int, vertices: int, colors: int, p_min: float, p_max: float)
 
 
 def _own(seed: int, problem: str, generator: str) -> Split:
-    return Split(generator.replace(" ", "-"), problem, count=50, seed=seed, generator=generator)
+    return Split(generator.replace(" ", "-"), problem, count=50, seed=seed, generator=generator, one_by_one=True)
 
 
 def _gset(name: str) -> Split:
@@ -109,6 +110,16 @@ SPLITS = {
         _own(20, "cover", "cover"),
         _own(21, "qubo", "qubo"),
         _own(22, "packing", "packing"),
+        Split("sudoku-minimal", "sudoku", count=50, seed=23, settings={"minimal": True}),
+        Split(
+            "sudoku-16x16",
+            "sudoku",
+            count=50,
+            seed=24,
+            settings={"box": 4, "min_givens": 0.4, "max_givens": 0.45},
+            one_by_one=True,
+        ),
+        Split("maxcut-800", "maxcut", count=50, seed=25, settings={"vertices": 800, "p_min": 0.06, "p_max": 0.06}),
     )
 }
 
@@ -129,14 +140,26 @@ def load(name: str | Split, data: str | Path | None = None, limit: int | None = 
         return list(split.instances[:limit])
     if split.files:
         return _from_files(split, data, limit)
-    if split.generator:
-        made = range(split.count if limit is None else min(limit, split.count))
-        drawn = (own.generate(split.generator, np.random.default_rng([split.seed, TEST, number])) for number in made)
-        return [replace(one, name=f"{split.name}-{number}") for number, one in enumerate(drawn)]
+    if split.one_by_one:
+        return [_made(split, number) for number in range(split.count if limit is None else min(limit, split.count))]
     # Sudoku draws the numbers of givens of all puzzles first: the first puzzles depend on how many there are.
     fewer = split.count if limit is None or split.problem == "sudoku" else min(limit, split.count)
-    rng = np.random.default_rng([split.seed, TEST])
-    return family(split.problem).make(fewer, rng, **split.settings)[:limit]
+    return _made_together(split, fewer)[:limit]
+
+
+@cache  # several cases of a suite may have the same instances
+def _made(split: Split, number: int) -> Instance:
+    rng = np.random.default_rng([split.seed, TEST, number])
+    if split.generator:
+        one = own.generate(split.generator, rng)
+    else:
+        (one,) = family(split.problem).make(1, rng, **split.settings)
+    return replace(one, name=f"{split.name}-{number}")
+
+
+@cache
+def _made_together(split: Split, count: int) -> list[Instance]:
+    return family(split.problem).make(count, np.random.default_rng([split.seed, TEST]), **split.settings)
 
 
 def best_known(name: str | Split, data: str | Path | None = None) -> dict[str, float]:
