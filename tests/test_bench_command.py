@@ -185,7 +185,7 @@ def test_the_command_refuses_what_it_does_not_know(tmp_path, capsys, monkeypatch
     assert run(["bench", "mis", "--cases", "", "--out", str(tmp_path)]) == 2
     assert run(["bench", "mis", "--data", str(tmp_path / "nowhere"), "--out", str(tmp_path)]) == 2
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0].startswith("blogdit: unknown suite 'nothing'; expected quick, one of sudoku")
+    assert lines[0].startswith("blogdit: unknown suite 'nothing'; expected quick, one of worth, sudoku")
     assert lines[1] == "blogdit: mis has no case 'RB-tiny'; expected some of RB-small, RB-large"
     assert lines[2].startswith("blogdit: sudoku/satnet-test.csv.xz is needed")
     assert lines[3] == "blogdit: expected --cases a,b,c, got none"

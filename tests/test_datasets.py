@@ -22,6 +22,18 @@ PINNED = {
     "maxcut-50": "e280abf730e1d026",
     "maxcut-200": "b01db891e7f0e1ee",
     "sudoku-31-42": "a3d1df68636a1e92",
+    "roster-loose": "1408eee6f5340b54",
+    "roster-tight": "325a82d965216199",
+    "exams": "537f4a0f9f4f2864",
+    "latin-20": "6d370602fd7a3b9e",
+    "latin-30": "e88f962bb2459fbc",
+    "3-sat-200": "1324d5b213ec2ed1",
+    "3-sat-250": "25d346e3a5641bcf",
+    "assignment": "b158d132fc437ac2",
+    "queens": "b4c79abe9a45b9cb",
+    "cover": "2fcf0ed046525931",
+    "qubo": "b8c4e9d11961f6a9",
+    "packing": "959eb3d1c2f7f3b5",
 }
 
 

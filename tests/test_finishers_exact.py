@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blogdit.core.constraints import Constraint, Linear, NotEqual, Scopes
+from blogdit.core.constraints import Constraint, Linear, NotEqual, Scopes, Table
 from blogdit.core.instance import Instance, Objective
 from blogdit.finishers import Deadline, Task, cp_model, cp_variables, exact
 from blogdit.finishers.cp_model import Translation, cliques, whole_weights
@@ -46,6 +46,16 @@ def assert_decided(instance: Instance) -> None:
 @settings(max_examples=10, deadline=None)
 def test_every_kind_is_decided(kind, data):
     assert_decided(data.draw(instances(kinds=(kind,))))
+
+
+@pytest.mark.parametrize("allowed", [1, 2, 5, 8, 9])
+def test_soft_tables_are_said_by_what_they_allow_or_by_what_they_do_not(allowed):
+    """Of nine pairs of values. Two tables want different things, and a third variable joins them."""
+    rng = np.random.default_rng(allowed)
+    pairs = rng.permutation(list(np.ndindex(3, 3)))
+    soft = [(Table([[0, 1], [1, 2]], pairs[:allowed]), [2, 3]), (Table([[2, 0]], pairs[-allowed:]), 4)]
+    goal = Objective("minimize", unary=[[0, 1], [2, 2]], unary_weights=[1, -1], soft=soft)
+    assert_decided(Instance([3, 3, 3], (NotEqual([[0, 2]]),), goal))
 
 
 @given(instance=instances())

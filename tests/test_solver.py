@@ -334,7 +334,7 @@ def test_the_incumbent_is_in_the_sense_of_the_problem():
         ({"block": "best"}, "block must be one of all, random, margin, critical, related, got 'best'"),
         ({"schedule": "x"}, "schedule must be cycle or budget, got 'x'"),
         ({"target": math.inf}, "target must be finite"),
-        ({"finish_share": 1.0}, "finish_share must be between 0 and 1, got 1.0"),
+        ({"finish_share": 0.0}, "finish_share must be above 0 and at most 1, got 0.0"),
     ],
 )
 def test_options_are_checked(options, message):

@@ -58,6 +58,15 @@ def test_the_share_of_the_finisher_is_an_option(clock, recorder):
     assert sum(left for _, _, left in one.calls) == pytest.approx(3.0, abs=0.11)
 
 
+def test_with_the_whole_share_the_finisher_has_every_turn_to_itself(clock, recorder):
+    """The turns of the limit are the same; no step of the network comes before them."""
+    solver = clock.solver(time_limit=10.5, finish_share=1.0)
+    one = recorder(solver, clock)
+    result = solved_by(solver, TRIANGLE)
+    assert [left for _, _, left in one.calls] == pytest.approx([0.5, 2.0, 8.0])
+    assert result.steps == 0
+
+
 def test_where_steps_are_counted_the_finisher_comes_once_with_a_fixed_amount_of_work(clock, recorder):
     solver = clock.solver(steps=7, time_limit=60.0)
     one = recorder(solver, clock, seconds=1.0)

@@ -40,6 +40,11 @@ class Cell:
         return self.case.steps is None or self.system.counts == "seconds"
 
     @property
+    def takes_many(self) -> bool:
+        """Whether a call has several instances."""
+        return self.system.batched or self.case.device == "cuda"
+
+    @property
     def pace(self) -> float | None:
         """Seconds of an instance so far."""
         return self.seconds / self.done if self.done else None
@@ -134,7 +139,7 @@ def batches(cell: Cell, options: Options) -> list[list[Instance]]:
     """Which instances share a call: as many as may; in a stretch, those of one size."""
     waiting, on_cpu = cell.waiting, options.device == "cpu"
     stretch = cell.case.stretch and cell.case.steps is None
-    if not cell.system.batched or (stretch and on_cpu):
+    if not cell.takes_many or (stretch and on_cpu):
         return _parts(waiting, 1)
     if stretch:
         sizes = dict.fromkeys(instance.size for instance in waiting)
@@ -159,7 +164,7 @@ def budget(cell: Cell, together: Sequence[Instance], options: Options) -> Budget
     if not cell.counts_seconds:
         own = system.counts == "own steps" and options.steps is None and not options.quick
         return replace(shared, steps=None if own else case.steps)
-    return replace(shared, seconds=case.seconds * (len(together) if system.batched and not case.stretch else 1))
+    return replace(shared, seconds=case.seconds * (len(together) if cell.takes_many and not case.stretch else 1))
 
 
 def allowance(cell: Cell, options: Options) -> float:

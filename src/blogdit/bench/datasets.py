@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from blogdit import formats
+from blogdit.bench import own
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.formats.text import plain_stem
@@ -41,8 +42,8 @@ GSET_GRAPHS = {
 
 @dataclass(frozen=True)
 class Split:
-    """A set of instances of one problem: `files` of a data folder, `count` made from `seed`, or `instances` of the
-    user's, which are from `source`."""
+    """A set of instances of one problem: `files` of a data folder, `count` made from `seed` by the problem's family or
+    by a `generator` of `own`, or `instances` of the user's, which are from `source`."""
 
     name: str
     problem: str
@@ -52,6 +53,8 @@ class Split:
     count: int = 0
     seed: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    generator: str = ""
+    one_by_one: bool = False  # each has a seed of its own: for a few, only these few are made
     instances: tuple[Instance, ...] = field(default=(), compare=False)
 
     @property
@@ -67,6 +70,10 @@ class Split:
 def _coloring(seed: int, vertices: int, colors: int, p_min: float, p_max: float) -> Split:
     settings = {"vertices": vertices, "colors": colors, "p_min": p_min, "p_max": p_max}
     return Split(f"coloring-{colors}-{vertices}", "coloring", count=1200, seed=seed, settings=settings)
+
+
+def _own(seed: int, problem: str, generator: str) -> Split:
+    return Split(generator.replace(" ", "-"), problem, count=50, seed=seed, generator=generator, one_by_one=True)
 
 
 def _gset(name: str) -> Split:
@@ -91,6 +98,28 @@ SPLITS = {
         Split("sudoku-24-27", "sudoku", count=20, seed=8, settings={"min_givens": 24, "max_givens": 27}),
         Split("maxcut-50", "maxcut", count=100, seed=9, settings={"vertices": 50}),
         Split("maxcut-200", "maxcut", count=100, seed=10, settings={"vertices": 200, "p_min": 0.05, "p_max": 0.1}),
+        _own(11, "roster", "roster loose"),
+        _own(12, "roster", "roster tight"),
+        _own(13, "exams", "exams"),
+        _own(14, "latin", "latin 20"),
+        _own(15, "latin", "latin 30"),
+        _own(16, "sat", "3-sat 200"),
+        _own(17, "sat", "3-sat 250"),
+        _own(18, "assignment", "assignment"),
+        _own(19, "queens", "queens"),
+        _own(20, "cover", "cover"),
+        _own(21, "qubo", "qubo"),
+        _own(22, "packing", "packing"),
+        Split("sudoku-minimal", "sudoku", count=50, seed=23, settings={"minimal": True}),
+        Split(
+            "sudoku-16x16",
+            "sudoku",
+            count=50,
+            seed=24,
+            settings={"box": 4, "min_givens": 0.4, "max_givens": 0.45},
+            one_by_one=True,
+        ),
+        Split("maxcut-800", "maxcut", count=50, seed=25, settings={"vertices": 800, "p_min": 0.06, "p_max": 0.06}),
     )
 }
 
@@ -111,10 +140,26 @@ def load(name: str | Split, data: str | Path | None = None, limit: int | None = 
         return list(split.instances[:limit])
     if split.files:
         return _from_files(split, data, limit)
+    if split.one_by_one:
+        return [_made(split, number) for number in range(split.count if limit is None else min(limit, split.count))]
     # Sudoku draws the numbers of givens of all puzzles first: the first puzzles depend on how many there are.
     fewer = split.count if limit is None or split.problem == "sudoku" else min(limit, split.count)
-    rng = np.random.default_rng([split.seed, TEST])
-    return family(split.problem).make(fewer, rng, **split.settings)[:limit]
+    return _made_together(split, fewer)[:limit]
+
+
+@cache  # several cases of a suite may have the same instances
+def _made(split: Split, number: int) -> Instance:
+    rng = np.random.default_rng([split.seed, TEST, number])
+    if split.generator:
+        one = own.generate(split.generator, rng)
+    else:
+        (one,) = family(split.problem).make(1, rng, **split.settings)
+    return replace(one, name=f"{split.name}-{number}")
+
+
+@cache
+def _made_together(split: Split, count: int) -> list[Instance]:
+    return family(split.problem).make(count, np.random.default_rng([split.seed, TEST]), **split.settings)
 
 
 def best_known(name: str | Split, data: str | Path | None = None) -> dict[str, float]:

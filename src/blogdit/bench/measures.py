@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
@@ -10,7 +10,7 @@ from statistics import fmean
 import numpy as np
 
 from blogdit.bench.records import Record
-from blogdit.bench.suites import Case, Entrant, Metric
+from blogdit.bench.suites import Case, Entrant, Metric, Suite
 
 RESAMPLES = 2000
 COVERED = 95  # per cent
@@ -72,6 +72,16 @@ def distance(found: float, best: float) -> float:
     return 100.0 if found * best < 0 else 100 * abs(found - best) / max(abs(found), abs(best))
 
 
+def best_answers(records: Iterable[Record], case: Case) -> dict[str, float]:
+    """The best objective of all valid answers to each instance."""
+    best, found = max if case.sense == "maximize" else min, dict[str, float]()
+    for record in records:
+        if record["verdict"] == "valid":
+            name, objective = record["instance"], float(record["objective"])
+            found[name] = best(found.get(name, objective), objective)
+    return found
+
+
 class Records(list[Record]):
     """Records that are asked for by case and system."""
 
@@ -87,12 +97,7 @@ class Records(list[Record]):
 
     def best_found(self, case: Case) -> dict[str, float]:
         """The best objective of a valid answer that any system has, by instance."""
-        best, found = max if case.sense == "maximize" else min, dict[str, float]()
-        for record in self:
-            if record["case"] == case.name and record["verdict"] == "valid":
-                name, objective = record["instance"], float(record["objective"])
-                found[name] = best(found.get(name, objective), objective)
-        return found
+        return best_answers((record for record in self if record["case"] == case.name), case)
 
     def by_instance(self, case: Case, label: str) -> dict[str, float]:
         """The metric of a case for a system on each instance it ran on, a mean over runs."""
@@ -148,6 +153,22 @@ class Records(list[Record]):
                 call = (record["commit"], record["call_seconds"], record["batch"]) if together else number
                 calls.setdefault(call, []).append(record)
         return list(calls.values())
+
+
+class Group(Records):
+    """Records of the cases of one group: the best answer is the best within any budget."""
+
+    def best_found(self, case: Case) -> dict[str, float]:
+        return best_answers(self, case)
+
+
+def groups(suite: Suite, records: Sequence[Record]) -> dict[str, tuple[list[Case], Group]]:
+    """The cases of each group and their records, by the name of the group."""
+    group_of = {case.name: case.group for case in suite.cases}
+    found = {name: Group() for name in group_of.values()}
+    for record in records:
+        found[group_of[record["case"]]].append(record)
+    return {name: ([case for case in suite.cases if case.group == name], of) for name, of in found.items()}
 
 
 def names_of(records: Sequence[Record], entrants: Sequence[Entrant] = ()) -> list[str]:

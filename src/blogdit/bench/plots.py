@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from blogdit.bench.measures import Records, before, mean, names_of, with_raw, worth
+from blogdit.bench.measures import Mean, Records, before, groups, mean, names_of, with_raw, worth
 from blogdit.bench.records import Record
 from blogdit.bench.suites import Suite
 from blogdit.core.errors import InputError
@@ -36,6 +36,14 @@ def draw(suite: Suite, records: Sequence[Record], path: Path) -> None:
 
 def _whiskers(value: float, low: float, high: float) -> list[list[float]]:
     return [[max(value - low, 0.0)], [max(high - value, 0.0)]]
+
+
+def _curve(axis: Any, points: Sequence[tuple[float, Mean | None]], label: str) -> None:
+    """Means over some number, with their intervals as a band. Where there is no mean, there is no point."""
+    found = [(x, mean) for x, mean in points if mean is not None]
+    places = [x for x, _ in found]
+    axis.plot(places, [mean.value for _, mean in found], marker="o", ms=4, label=label)
+    axis.fill_between(places, [mean.low for _, mean in found], [mean.high for _, mean in found], alpha=0.2)
 
 
 def _points(figure: Any, suite: Suite, records: Records) -> None:
@@ -75,10 +83,7 @@ def _lines(figure: Any, suite: Suite, records: Records) -> None:
     """The metric against the steps, which are the names of the cases."""
     axis = figure.subplots()
     for label in names_of(records, suite.entrants):
-        found = [(case, m) for case in suite.cases if (m := records.measured(case, label)) is not None]
-        steps = [case.steps or 0 for case, _ in found]
-        axis.plot(steps, [m.value for _, m in found], marker="o", label=label)
-        axis.fill_between(steps, [m.low for _, m in found], [m.high for _, m in found], alpha=0.2)
+        _curve(axis, [(case.steps or 0, records.measured(case, label)) for case in suite.cases], label)
     axis.set_xscale("log")
     axis.set_xlabel("steps")
     axis.set_ylabel(LABELS[suite.cases[0].metric])
@@ -148,10 +153,34 @@ def _trajectory(figure: Any, suite: Suite, records: Records) -> None:
         figure.colorbar(points, ax=list(axes), label="share of right cells")
 
 
+def _worth(figure: Any, suite: Suite, records: Records) -> None:
+    """A panel for each problem: the metric of every system against the seconds of a call."""
+    panels = groups(suite, records)
+    columns = min(len(panels), 4)
+    rows = -(-len(panels) // columns)
+    figure.set_size_inches(max(8.0, 3.2 * columns), 2.4 * rows + 1)
+    axes = figure.subplots(rows, columns, squeeze=False).flatten()
+    for axis in axes[len(panels) :]:
+        axis.remove()
+    labels = names_of(records, suite.entrants)
+    for axis, (name, (cases, group)) in zip(axes, panels.items(), strict=False):
+        for label in labels:
+            found = [(cell[0], group.measured(case, label)) for case in cases if (cell := group.cell(case, label))]
+            _curve(axis, [(record["budget_seconds"], m) for record, m in found], label)
+        axis.set_xscale("log")
+        axis.set_title(name, fontsize=9)
+        axis.set_ylabel(LABELS[cases[0].metric], fontsize=7)
+        axis.tick_params(labelsize=7)
+        axis.grid(alpha=0.3)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(labels), fontsize=8)
+    figure.supxlabel("seconds", fontsize=8)
+
+
 DRAWERS: dict[str, Callable[[Any, Suite, Records], None]] = {
     "points": _points,
     "lines": _lines,
     "cost": _cost,
     "instances": _instances,
     "trajectory": _trajectory,
+    "worth": _worth,
 }

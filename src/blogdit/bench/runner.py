@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from blogdit.bench import datasets
 from blogdit.bench.calls import Call, Cell, Run, Tell, Work, allowance, carry_out
@@ -14,7 +17,7 @@ from blogdit.bench.options import NothingToRun, Options, Unanswered
 from blogdit.bench.records import TABLE, Record, RecordFile, device_name
 from blogdit.bench.suites import SUITES, Case, Entrant, Suite
 from blogdit.bench.user_suite import for_problem
-from blogdit.bench.variants import Models, fingerprint, make, misfit, new_names
+from blogdit.bench.variants import GENERAL, Models, fingerprint, make, misfit, new_names
 from blogdit.core.errors import InputError
 from blogdit.core.processes import Processes
 from blogdit.core.result import Result
@@ -88,13 +91,15 @@ def _cases(suite: Suite, options: Options) -> list[Case]:
         if not wanted:
             raise InputError("expected --cases a,b,c, got none")
         elsewhere = {case.name for other in SUITES.values() for case in other.quick} if options.quick else set()
-        unknown = [name for name in wanted if name not in names and name not in elsewhere]
-        if unknown:
-            known = [*names, *sorted(elsewhere - set(names))]
+        known = [*names, *sorted(elsewhere - set(names))]
+        if unknown := [pattern for pattern in wanted if not fnmatch.filter(known, pattern)]:
             raise InputError(f"{suite.name} has no case {unknown[0]!r}; expected some of {', '.join(known)}")
-    chosen = [case for case in suite.cases if wanted is None or case.name in wanted]
+        names = [name for name in names if any(fnmatch.fnmatchcase(name, pattern) for pattern in wanted)]
+    here = torch.device(options.device).type
+    chosen = [case for case in suite.cases if case.name in names and case.device in (None, here)]
     if not chosen:
-        raise NothingToRun(f"{suite.name} has none of these cases; it has {', '.join(names)}")
+        had = [case.name for case in suite.cases if case.device in (None, here)]
+        raise NothingToRun(f"{suite.name} has none of these cases; it has {', '.join(had)}")
     return [options.case(case) for case in chosen]
 
 
@@ -132,8 +137,9 @@ def plan(run: Run, records: Sequence[Record]) -> Work:
                 continue
             waiting = [one for one in instances if (case.name, entrant.label, one.name) not in there]
             total += len(instances)
-            cell = Cell(case, entrant, system, waiting, 1 if system.batched else run.options.jobs)
-            cells.append(replace(cell, allowed=allowance(cell, run.options)))
+            cell = Cell(case, entrant, system, waiting)
+            jobs = 1 if cell.takes_many else run.options.jobs
+            cells.append(replace(cell, jobs=jobs, allowed=allowance(cell, run.options)))
     _check_models(run.models, {cell.waiting[0].problem for cell in cells if cell.waiting}, run.options)
     run.leave_out(absent, everything=not cells)
     return Work(cells, total, total - sum(len(cell.waiting) for cell in cells))
@@ -142,7 +148,7 @@ def plan(run: Run, records: Sequence[Record]) -> Work:
 def _check_models(models: Models, problems: set[str], options: Options) -> None:
     """A model that would not run at all is a mistake; `quick` has suites of every problem."""
     for (name, problem), path in models.items():
-        if problems and problem not in problems and not options.quick:
+        if problems and problem not in (*problems, GENERAL) and not options.quick:
             raise InputError(
                 f"--model {name}: is a model for {problem}; expected one for {', '.join(sorted(problems))}", path
             )

@@ -29,6 +29,9 @@ class Case:
     stretch: bool = False  # all graphs of one size may share one stretch of `seconds`, on a GPU
     chains: int | None = None
     sense: Literal["maximize", "minimize"] = "maximize"
+    # The case is for this kind of device alone. On a GPU every system then gets all instances in one call.
+    device: Literal["cpu", "cuda"] | None = None
+    group: str = ""  # cases of one group differ in their budgets alone
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,8 @@ class Suite:
     quick: tuple[Case, ...]
     entrants: tuple[Entrant, ...]
     runs: int = 1  # independent runs on each instance
-    table: Literal["systems", "cost", "instances", "trajectory"] = "systems"
-    figure: Literal["points", "lines", "cost", "instances", "trajectory"] = "points"
+    table: Literal["systems", "cost", "instances", "trajectory", "worth"] = "systems"
+    figure: Literal["points", "lines", "cost", "instances", "trajectory", "worth"] = "points"
     notes: str = ""
     published_notes: str = ""  # on published numbers
     published: bool = True  # show published numbers beside ours
@@ -89,6 +92,11 @@ QUICK_SUDOKU = Case("31-42 givens", "sudoku-31-42", "solved", seconds=0.5, steps
 QUICK_COLORING = Case("k=5 n=50", "coloring-5-50", "solved", seconds=0.5, count=8)
 QUICK_MIS = Case("RB-small", "rb-small", "objective", seconds=0.5, steps=30, count=4)
 QUICK_MAXCUT = Case("n=50", "maxcut-50", "objective", seconds=0.5, count=4, chains=4)
+QUICK_WORTH = (
+    Case("n=50 0.2 s", "maxcut-50", "distance", seconds=0.2, count=4, stretch=True, group="n=50"),
+    Case("n=50 0.5 s", "maxcut-50", "distance", seconds=0.5, count=4, stretch=True, group="n=50"),
+    Case("3-sat 200 0.5 s", "3-sat-200", "solved", seconds=0.5, count=2, stretch=True, group="3-sat 200"),
+)
 QUICK = (QUICK_SUDOKU, QUICK_COLORING, QUICK_MIS, QUICK_MAXCUT)
 
 RATES = (
@@ -98,6 +106,52 @@ RATES = (
 STEPS = (25, 50, 100, 200, 500, 1000, 2000)
 
 
+DECISIONS = ("latin 20", "latin 30", "3-sat 200", "3-sat 250", "queens")  # of the problems of `own`; the others have
+OPTIMISATIONS = ("roster loose", "roster tight", "exams", "assignment", "cover", "qubo", "packing")  # an objective
+
+
+def _own(name: str) -> Case:
+    """A problem of `own`. On a GPU all its instances share the seconds."""
+    metric: Metric = "solved" if name in DECISIONS else "distance"
+    return Case(name, name.replace(" ", "-"), metric, seconds=10, stretch=True, sense="minimize")
+
+
+# What learning is worth: the same instances and seconds for the whole program and for its parts.
+WHOLE, FINISHER = "sampler + finisher", "finisher alone"
+WORTH_ENTRANTS = (
+    Entrant(WHOLE, "blogdit"),
+    Entrant(FINISHER, "blogdit", {"finish_share": 1.0}),
+    Entrant("sampler alone", "blogdit", {"finish": "none"}),
+    Entrant("untrained sampler", "blogdit", {"finish": "none", "untrained": True}),
+    *_entrants("gibbs", "cp-sat"),
+)
+WORTH_CASES = (
+    Case("sudoku hard", "sudoku-minimal", "solved", seconds=0),
+    Case("sudoku 16x16", "sudoku-16x16", "solved", seconds=0),
+    Case("coloring", "coloring-10-100", "solved", seconds=0),
+    Case("maxcut", "maxcut-800", "distance", seconds=0),
+    Case("mis", "rb-large", "distance", seconds=0),
+    *(_own(name) for name in (*DECISIONS, *OPTIMISATIONS)),
+)
+BATCH, BATCH_SECONDS, EACH_SECONDS = 50, (0.1, 1, 10, 30), (1, 10)
+
+
+def _budgets(case: Case) -> list[Case]:
+    """A case with several budgets: seconds for a batch on a GPU, which fewer instances have their part of; and seconds
+    for each instance on a CPU, where they come one by one."""
+    shared = replace(case, group=case.name, count=BATCH)
+    return [
+        *(
+            replace(shared, name=f"{case.name} {seconds:g} s", seconds=seconds / BATCH, stretch=False, device="cuda")
+            for seconds in BATCH_SECONDS
+        ),
+        *(
+            replace(shared, name=f"{case.name} {seconds:g} s each", seconds=seconds, stretch=True, device="cpu")
+            for seconds in EACH_SECONDS
+        ),
+    ]
+
+
 def _steps(split: str, metric: Metric, numbers: tuple[int, ...], count: int) -> tuple[Case, ...]:
     return tuple(Case(str(n), split, metric, seconds=10, steps=n, count=count) for n in numbers)
 
@@ -105,6 +159,19 @@ def _steps(split: str, metric: Metric, numbers: tuple[int, ...], count: int) -> 
 SUITES = {
     suite.name: suite
     for suite in (
+        Suite(
+            "worth",
+            "What learning is worth",
+            tuple(case for one in WORTH_CASES for case in _budgets(one)),
+            QUICK_WORTH,
+            WORTH_ENTRANTS,
+            table="worth",
+            figure="worth",
+            refuses=("seconds", "steps"),
+            notes="Finisher alone: the same finishers in the same turns, which have the time of the network's steps. "
+            "Untrained sampler: the same network and chain, with weights as training begins with. Sampler alone, "
+            "untrained sampler and gibbs have no finisher.",
+        ),
         Suite(
             "sudoku",
             "Sudoku: puzzles solved, per cent",
@@ -213,6 +280,15 @@ SUITES = {
             table="trajectory",
             figure="trajectory",
             refuses=("seconds",),
+        ),
+        Suite(
+            "own",
+            "Problems as users write them down: instances solved, or distance from the best answer, per cent",
+            tuple(_own(name) for name in (*DECISIONS, *OPTIMISATIONS)),
+            tuple(replace(_own(name), seconds=0.5, count=2) for name in ("3-sat 200", "roster loose", "qubo")),
+            _entrants("blogdit", "gibbs", "annealing", "tabu", "cp-sat", "feasibility-jump"),
+            notes="Latin squares have a solution by construction. Random clauses near the threshold may have none: "
+            "compare with the rows of CP-SAT.",
         ),
     )
 }

@@ -5,19 +5,20 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from blogdit.bench import datasets
-from blogdit.bench.measures import BEFORE, COVERED, Mean, Records, before, mean, names_of, with_raw, worth
+from blogdit.bench import worth as worth_table
+from blogdit.bench.markdown import NOTHING, markdown, partly, rounded, signed, with_interval
+from blogdit.bench.measures import BEFORE, COVERED, Records, before, mean, names_of, with_raw, worth
 from blogdit.bench.records import FIGURE, TABLE, Record
 from blogdit.bench.suites import Case, Suite
 from blogdit.bench.systems import systems
 
-NOTHING = "-"
 ARROWS = {"solved": "↑", "objective": "↑", "gap": "↓", "distance": "↓"}
 MEANINGS = {
     "solved": "per cent of instances with a valid answer",
@@ -51,51 +52,19 @@ def table(suite: Suite, records: Sequence[Record]) -> str:
     return TABLES[suite.table](suite, names_of(records, suite.entrants), Records(records))
 
 
-# -- cells and rows -----------------------------------------------------------------------------------------------
-
-
-def _number(value: float, sign: str = "-") -> str:
-    return f"{value:{sign if value else '-'}.3g}" if abs(value) < 1 else f"{value:{sign}.2f}"
-
-
-def _rounded(value: float) -> str:
-    return _number(value) if value < 1 else f"{value:.0f}"
-
-
-def _cell(
-    found: Mean | None, number: Callable[[float], str] = _number, bold: bool = False, bracket: bool = True
-) -> str:
-    """A mean and its interval; without `bracket` no interval of a single measurement, which has no width."""
-    if found is None:
-        return NOTHING
-    value, low, high = map(number, (found.value, found.low, found.high))
-    value = f"**{value}**" if bold else value
-    return f"{value} [{low}, {high}]" if bracket or found.low != found.high else value
-
-
-def _part(count: int, of: int) -> str:
-    """The number of instances, if a system ran on a part of them."""
-    return f" ({count})" if 0 < count < of else ""
-
-
-def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+# -- tables -------------------------------------------------------------------------------------------------------
 
 
 def _by_case(title: str, suite: Suite, labels: Sequence[str], cell: Callable[[Case, str], str]) -> str:
     """A row for each label, a column for each case; nothing without rows."""
     rows = [[label, *(cell(case, label) for case in suite.cases)] for label in labels]
-    return _markdown([title, *(case.name for case in suite.cases)], rows) if rows else ""
+    return markdown([title, *(case.name for case in suite.cases)], rows) if rows else ""
 
 
 def _published(suite: Suite) -> tuple[list[Case], dict[str, dict[str, Any]]]:
     """The cases that have published numbers, and these numbers."""
     numbers = published().get(suite.name, {}) if suite.published else {}
     return [case for case in suite.cases if any(case.name in row for row in numbers.values())], numbers
-
-
-# -- tables -------------------------------------------------------------------------------------------------------
 
 
 def _by_system(suite: Suite, labels: Sequence[str], records: Records) -> str:
@@ -122,15 +91,15 @@ def _values(suite: Suite, labels: Sequence[str], records: Records) -> str:
         whole = [m.value for label, m in means.items() if m is not None and counts[label] == most]
         best = (min if ARROWS[case.metric] == "↓" else max)(whole, default=None)
         for label, m in means.items():
-            part = _part(counts[label], most)
-            cells[case.name, label] = _cell(m, bold=m is not None and not part and m.value == best) + part
+            part = partly(counts[label], most)
+            cells[case.name, label] = with_interval(m, bold=m is not None and not part and m.value == best) + part
     live = [f"{case.name} {ARROWS[case.metric]}" for case in suite.cases]
     rows = []
     for label in [*labels, *(name for name in numbers if known and name not in labels)]:
         shown = [numbers.get(label, {}).get(case.name) for case in known]
         ours = [cells.get((case.name, label), NOTHING) for case in suite.cases]
         rows.append([label, *ours, *(NOTHING if value is None else f"{value:g}" for value in shown)])
-    return _markdown(["system", *live, *(f"{case.name}, published" for case in known)], rows)
+    return markdown(["system", *live, *(f"{case.name}, published" for case in known)], rows)
 
 
 def _differences(suite: Suite, labels: Sequence[str], records: Records) -> str:
@@ -145,7 +114,7 @@ def _differences(suite: Suite, labels: Sequence[str], records: Records) -> str:
 
     def cell(case: Case, name: str) -> str:
         m = found[name, case.name]
-        return NOTHING if m is None else f"{_cell(m, partial(_number, sign='+'))} ({m.count})"
+        return NOTHING if m is None else f"{with_interval(m, signed)} ({m.count})"
 
     shown = [name for name in pairs if any(found[name, case.name] for case in suite.cases)]
     return _by_case(f"less {first}, on the same instances", suite, shown, cell)
@@ -161,7 +130,7 @@ def _refuted(suite: Suite, labels: Sequence[str], records: Records) -> str:
 
     def cell(case: Case, label: str) -> str:
         m = found[label, case.name]
-        return _cell(m) + _part(m.count if m else 0, records.counted(case, label))
+        return with_interval(m) + partly(m.count if m else 0, records.counted(case, label))
 
     shown = [label for label, means in told.items() if not means or any(m.value for m in means)]
     return _by_case("shown to have no valid answer, %", suite, shown, cell)
@@ -169,16 +138,18 @@ def _refuted(suite: Suite, labels: Sequence[str], records: Records) -> str:
 
 def _spent(suite: Suite, labels: Sequence[str], records: Records) -> str:
     """Without an interval where all instances shared one call: that is one measurement."""
-    return _by_case(
-        "seconds per instance", suite, labels, lambda case, label: _cell(records.timed(case, label), bracket=False)
-    )
+
+    def seconds(case: Case, label: str) -> str:
+        return with_interval(records.timed(case, label), bracket=False)
+
+    return _by_case("seconds per instance", suite, labels, seconds)
 
 
 def _by_cost(suite: Suite, labels: Sequence[str], records: Records) -> str:
     """Seconds, steps per second, and what was published, which is about instances one by one."""
 
     def rate(case: Case, label: str) -> str:
-        return _cell(records.steps_per_second(case, label), _rounded, bracket=False)
+        return with_interval(records.steps_per_second(case, label), rounded, bracket=False)
 
     known, numbers = _published(suite)
     shown = [
@@ -194,7 +165,7 @@ def _by_cost(suite: Suite, labels: Sequence[str], records: Records) -> str:
     tables = [
         _spent(suite, labels, records),
         _by_case("steps per second, of all instances together", suite, labels, rate),
-        _markdown(["one instance", *(f"{label}: {unit}, published" for label, unit in shown)], rows) if rows else "",
+        markdown(["one instance", *(f"{label}: {unit}, published" for label, unit in shown)], rows) if rows else "",
     ]
     return "\n".join(filter(None, tables))
 
@@ -217,7 +188,7 @@ def _by_instance(suite: Suite, labels: Sequence[str], records: Records) -> str:
             row.append(f"{spread}, {max(values):g}" if m else NOTHING)
         pairs = [numbers[label].get(name) for label in named]
         rows.append([*row, *(NOTHING if pair is None else f"{pair[0]:.10g} ± {pair[1]:.10g}" for pair in pairs)])
-    return _markdown([*header, *(f"{label}, published" for label in named)], rows)
+    return markdown([*header, *(f"{label}, published" for label in named)], rows)
 
 
 def _by_trajectory(suite: Suite, labels: Sequence[str], records: Records) -> str:
@@ -228,7 +199,7 @@ def _by_trajectory(suite: Suite, labels: Sequence[str], records: Records) -> str
             right = [record["share_right"] for record in path]
             first = next((str(record["steps"]) for record in path if record["violated"] == 0), NOTHING)
             rows.append([label, str(path[-1]["steps"]), first, f"{100 * max(right):.1f}", f"{100 * right[-1]:.1f}"])
-    return _markdown(["system", "steps", "solved at step", "most cells right, %", "cells right at the end, %"], rows)
+    return markdown(["system", "steps", "solved at step", "most cells right, %", "cells right at the end, %"], rows)
 
 
 TABLES: dict[str, Callable[[Suite, Sequence[str], Records], str]] = {
@@ -236,6 +207,7 @@ TABLES: dict[str, Callable[[Suite, Sequence[str], Records], str]] = {
     "cost": _by_cost,
     "instances": _by_instance,
     "trajectory": _by_trajectory,
+    "worth": worth_table.table,
 }
 
 
@@ -247,11 +219,12 @@ def footer(suite: Suite, records: Sequence[Record]) -> str:
     records, by_system = Records(records), suite.table == "systems"
     names, lines = names_of(records), list[str]()
     counts = {case.name: {records.counted(case, label) for label in names} for case in suite.cases}
-    for case in suite.cases:
+    for name, case in {case.group or case.name: case for case in suite.cases}.items():
         most = max(counts[case.name], default=0)
-        told = [f"{case.name}: {datasets.split_named(case.split).summary}"]
-        told += [f"{most} instance{'s' * (most > 1)}"] if most else []
-        told += [*budgets(case, records), *([f"Measure: {MEANINGS[case.metric]}"] if by_system else [])]
+        told = [f"{name}: {datasets.split_named(case.split).summary}"]
+        if not case.group:
+            told += [f"{most} instance{'s' * (most > 1)}"] if most else []
+            told += [*budgets(case, records), *([f"Measure: {MEANINGS[case.metric]}"] if by_system else [])]
         lines.append(". ".join(told) + ".")
     facts = {name: sorted({r[name] for r in records if name in r}) for name in ("device", "commit", "seed")}
     shown = [f"{name} {', '.join(map(str, values))}" for name, values in facts.items() if values]
@@ -265,7 +238,9 @@ def footer(suite: Suite, records: Sequence[Record]) -> str:
             lines.append(f"Published numbers of networks are of chains alone, which have rows `{BEFORE}` here.")
     if by_system and any(len(found - {0}) > 1 for found in counts.values()):
         lines.append("(N): on N instances; of the first table, compare these cells by the differences alone.")
-    if suite.table != "trajectory":
+    if suite.table == "worth":
+        lines += worth_table.footnotes(names, records)
+    elif suite.table != "trajectory":
         weights = dict.fromkeys(f"{r['system']} {r['weights']}" for r in records if r.get("weights"))
         lines += [f"Weights: {', '.join(weights)}."] if weights else []
         lines += _without_steps(suite, names, records)

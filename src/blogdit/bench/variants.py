@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from blogdit.api import WEIGHTS, bundled_models, load, model_file, solver_for
+from blogdit.bench.datasets import SPLITS
 from blogdit.bench.systems import Budget, System, system, systems
 from blogdit.bench.systems.base import Clock, in_parts
 from blogdit.core.constraints import IntArray
@@ -26,6 +27,7 @@ from blogdit.finishers import choose
 from blogdit.method.blocks import Schedule, Selector
 from blogdit.method.chain import sample
 from blogdit.network.checkpoint import Model
+from blogdit.network.denoiser import Denoiser
 from blogdit.network.inference import fastest
 from blogdit.problems import families
 from blogdit.solver.sampler import Stepped
@@ -34,6 +36,9 @@ from blogdit.solver.solver import Solver
 
 T = TypeVar("T")
 VARIANT_WEIGHTS = WEIGHTS / "variants"
+GENERAL = "general"  # the problem of a model that works on all that have no model of their own
+STAND_IN = "coloring"  # for the problems of `own`, where there is no general model
+UNTRAINED = ", untrained"  # what follows the name of a model whose weights are replaced by those of a new one
 BLOCKS = ("random", "margin", "critical", "related")
 Models = Mapping[tuple[str, str], Path]  # (system, problem) -> file
 
@@ -113,6 +118,8 @@ def _weights(name: str, models: Models) -> dict[str, Path]:
     bundled = bundled_models(VARIANT_WEIGHTS if variant.suffix else WEIGHTS)
     found = {stem.removesuffix(variant.suffix): path for stem, path in bundled.items() if stem.endswith(variant.suffix)}
     found = {one.name: found[one.stand_in] for one in families().values() if one.stand_in in found} | found
+    if STAND_IN in found and GENERAL not in found:
+        found = {one.problem: found[STAND_IN] for one in SPLITS.values() if one.generator} | found
     for owner in ("blogdit", name) if not variant.suffix else (name,):
         found |= {problem: path for (of, problem), path in models.items() if of == owner}
     return found
@@ -121,6 +128,16 @@ def _weights(name: str, models: Models) -> dict[str, Path]:
 @cache
 def _model(path: Path) -> Model:
     return load(path)
+
+
+@cache
+def _untrained(path: Path) -> Model:
+    """The same model with weights as training begins with."""
+    model = _model(path)
+    with torch.random.fork_rng(devices=[]):  # the initialisation of torch's layers takes no generator
+        torch.manual_seed(0)
+        denoiser = Denoiser(model.denoiser.config).eval()
+    return replace(model, denoiser=denoiser, name=model.name + UNTRAINED)
 
 
 class Blogdit(System):
@@ -136,8 +153,11 @@ class Blogdit(System):
         rho_max: float | None = None,
         rho_min: float | None = None,
         finish: str | None = None,
+        finish_share: float | None = None,
+        untrained: bool = False,
     ):
-        self.name, self.weights, self.finish = name, weights, finish
+        self.name, self.weights, self.untrained = name, weights, untrained
+        self.finish, self.finish_share = finish, finish_share
         self.variant = VARIANTS.get(name, Variant())
         self.problems = tuple(weights)
         self.warm: set[Shape] = set()
@@ -145,22 +165,30 @@ class Blogdit(System):
         self.rates = None if rho_max is None or rho_min is None else Schedule(rho_max, rho_min)
 
     def supports(self, instance: Instance) -> bool:
-        return instance.problem in self.weights
+        return instance.problem in self.weights or GENERAL in self.weights
+
+    def file(self, instance: Instance) -> Path:
+        """The weights for an instance."""
+        return self.weights[instance.problem if instance.problem in self.weights else GENERAL]
 
     def provenance(self, instance: Instance) -> str:
-        return fingerprint(self.weights[instance.problem])
+        return fingerprint(self.file(instance)) + UNTRAINED * self.untrained
 
     def solver(self, instance: Instance, budget: Budget, seed: int, **options: Any) -> Solver:
-        model = _model(self.weights[instance.problem])
+        model = (_untrained if self.untrained else _model)(self.file(instance))
         if self.rates is not None:
             model = replace(model, chain=replace(model.chain, schedule=self.rates))
         limits = {"steps": budget.steps, "time_limit": budget.seconds, "total_time": budget.seconds}
-        chosen = {"chains": budget.chains, "seed": seed, "finish": self.finish, **(self.variant.options or {})}
-        return solver_for(instance, model, budget.device, **{**limits, **chosen, **options})
+        finishing = {"finish": self.finish, "finish_share": self.finish_share}
+        chosen = {"chains": budget.chains, "seed": seed, **(self.variant.options or {})}
+        return solver_for(instance, model, budget.device, **{**limits, **finishing, **chosen, **options})
 
     def warm_up(self, instances: Sequence[Instance], budget: Budget) -> None:
-        """The weights; on a GPU two steps for each shape, which compile its kernels, then the finisher."""
-        _model(self.weights[instances[0].problem])
+        """The weights, and what finishers load; on a GPU two steps for each shape, which compile its kernels, and the
+        local search."""
+        solver = self.solver(instances[0], budget, 0)
+        for finisher in solver.finishing.of(instances[0]):
+            finisher.prepare()
         if budget.device == "cpu":
             return
 

@@ -41,7 +41,7 @@ def solve(
     finish: Annotated[
         str | None, typer.Option(help="What follows the sampler: auto, none, exact, annealing, swaps, tabu, descent.")
     ] = None,
-    finish_share: Annotated[float | None, typer.Option(help="Its part of a time limit (default 0.5).")] = None,
+    finish_share: Annotated[float | None, typer.Option(help="Its part of a time limit, up to 1 (default 0.5).")] = None,
     model: Annotated[str | None, typer.Option(help="A bundled model or a file; else that of the problem.")] = None,
     device: Device = "auto",
     threads: Annotated[int | None, typer.Option(min=1, help="Threads on the CPU.")] = None,

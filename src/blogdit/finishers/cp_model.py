@@ -6,9 +6,10 @@ objective pays the weight where it is false. So an optimal solution has it true 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -180,6 +181,12 @@ class Translation(Variables):
             scope = group.scope(index).tolist()
             if met is None:
                 self.model.add_allowed_assignments([self._integer(i) for i in scope], tuples)
+                continue
+            sizes = [self.sizes[i] for i in scope]
+            if math.prod(sizes) <= 2 * len(tuples):  # what is not allowed is less to say
+                for values in sorted(set(product(*map(range, sizes))) - set(map(tuple, tuples))):
+                    denied = [~self._literal(i, value) for i, value in zip(scope, values, strict=True)]
+                    self.model.add_bool_or(*denied, ~met[index])
                 continue
             chosen = [self.model.new_bool_var("tuple") for _ in tuples]
             for literal, values in zip(chosen, tuples, strict=True):

@@ -43,7 +43,7 @@ class SolveOptions:
     schedule: Literal["cycle", "budget"] = "cycle"  # the block's size falls over `cycle` steps, or over the budget
     cycle: int = 100  # a chain that has not improved for so many steps starts its block schedule again (reheat)
     finish: str = "auto"  # which finisher follows the sampler: auto, none, or a name
-    finish_share: float = 0.5  # of a time limit, for the finisher (measured: docs/results.md)
+    finish_share: float = 0.5  # of a time limit, for the finisher (measured: docs/results.md); 1: the sampler has none
     batch_size: int | None = None  # instances on the device at a time; None: what suits it
     seed: int = 0
 
@@ -60,8 +60,8 @@ class SolveOptions:
             value = getattr(self, name)
             if value is not None and not value >= 0:
                 raise ValueError(f"{name} must not be negative, got {value}")
-        if not 0 < self.finish_share < 1:
-            raise ValueError(f"finish_share must be between 0 and 1, got {self.finish_share}")
+        if not 0 < self.finish_share <= 1:
+            raise ValueError(f"finish_share must be above 0 and at most 1, got {self.finish_share}")
         if self.target is not None and not math.isfinite(self.target):
             raise ValueError(f"target must be finite, got {self.target}")
 

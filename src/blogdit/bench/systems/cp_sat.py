@@ -7,7 +7,10 @@ OPTIMAL and INFEASIBLE are also the result's proof.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -15,6 +18,7 @@ from blogdit.bench.systems.base import Budget, Clock, System
 from blogdit.core.instance import Instance
 from blogdit.core.result import Proof, Result
 from blogdit.finishers.cp_model import Translation
+from blogdit.finishers.tasks import OutOfTime
 
 LEAST_SECONDS = 1e-3  # that CP-SAT is given, if the model took all the time
 
@@ -25,11 +29,33 @@ class CpSat(System):
     def __init__(self, name: str, **parameters: Any):
         self.name, self.parameters = name, parameters
 
+    def warm_up(self, instances: Sequence[Instance], budget: Budget) -> None:
+        import ortools.sat.python.cp_model  # noqa: F401, takes a second
+
+    def solve_many(self, instances: Sequence[Instance], budget: Budget, seed: int = 0) -> list[Result]:
+        """As many at a time as there are workers, which they share. Each has its part of the seconds that are left."""
+        clock, lanes = Clock(budget.seconds), min(budget.workers, len(instances))
+        waiting = itertools.count(len(instances), -1)
+
+        def one(instance: Instance) -> Result:
+            left = max(clock.left, 0.0) * min(lanes / next(waiting), 1.0)
+            seconds = None if budget.seconds is None else left
+            return self.solve(instance, replace(budget, seconds=seconds, workers=workers), seed)
+
+        workers = max(budget.workers // max(len(instances), 1), 1)
+        with ThreadPoolExecutor(max(lanes, 1)) as pool:
+            return list(pool.map(one, instances))
+
     def solve(self, instance: Instance, budget: Budget, seed: int = 0) -> Result:
-        from ortools.sat.python import cp_model  # takes a second
+        from ortools.sat.python import cp_model
 
         clock = Clock(budget.seconds)
-        translation = Translation(instance)
+        try:
+            if clock.left <= 0:
+                raise OutOfTime
+            translation = Translation(instance, lambda: clock.left <= 0)
+        except OutOfTime:
+            return Result(instance, instance.given_values, 0, clock.spent, seed)
         solver = cp_model.CpSolver()
         solver.parameters.random_seed = seed % 2**31
         solver.parameters.num_workers = budget.workers

@@ -68,7 +68,7 @@ class Gibbs(System):
             progress = torch.full((batch.chains, batch.size, 1), max(shares), device=batch.device)
             tau = HOT * (COLD / HOT) ** max(shares)
             block = selector.draw(one_hot(values, batch), schedule.rate(progress), noise)
-            values = sweep(values, batch, block, classes, tau, noise)
+            values = sweep(values, batch, block, classes, tau, noise, clock)
             step += 1
             best.keep(values, step)
         taken = torch.where(best.solved(), best.step, step).tolist()
@@ -86,12 +86,21 @@ def start(batch: Batch, noise: Noise) -> Tensor:
 
 
 def sweep(
-    values: Tensor, batch: Batch, block: Tensor, classes: Sequence[Conditionals], tau: float, noise: Noise
+    values: Tensor,
+    batch: Batch,
+    block: Tensor,
+    classes: Sequence[Conditionals],
+    tau: float,
+    noise: Noise,
+    clock: Clock = Clock(None),  # noqa: B008, it never ends
 ) -> Tensor:
-    """Resample the block (R, M), class by class, from the exact conditionals at temperature tau."""
+    """Resample the block (R, M), class by class, from the exact conditionals at temperature tau. If the time is over
+    before that, the other classes keep their values."""
     drawn = batch.lay(noise.uniform(batch.chains, batch.size, batch.variables))
     values = values.clone()
     for each in classes:
+        if clock.left <= 0:
+            break
         chances = (-each.costs(values) / tau).softmax(-1).cumsum(-1)  # (R, m, K)
         # Divided by the last sum, which is then exactly 1: a value outside the domain is never drawn.
         fresh = (chances / chances[..., -1:] <= drawn[:, each.members, None]).sum(-1)
