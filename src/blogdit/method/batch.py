@@ -13,9 +13,8 @@ with G; constraint lists name variables by their number within a group, and `fla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -24,8 +23,8 @@ from blogdit.core.instance import Instance
 from blogdit.method.literals import Literals, build_literals
 from blogdit.method.structure import Structure, build_structure
 from blogdit.method.tensors import pad
+from blogdit.method.terms import map_tensors
 
-T = TypeVar("T")
 GIVEN_LOGIT = 10.0  # a given value has this logit, the others its negative
 
 
@@ -122,12 +121,12 @@ class Batch:
         return torch.where(chosen, GIVEN_LOGIT, -GIVEN_LOGIT)
 
     def to(self, device: torch.device | str) -> Batch:
-        return _map_tensors(self, lambda tensor: tensor.to(device, non_blocking=True))
+        return map_tensors(self, lambda tensor: tensor.to(device, non_blocking=True))
 
     def take(self, index: Tensor) -> Batch:
         """The instances at `index`, without leaving the device."""
-        structure = self.structure if self.shared else _map_tensors(self.structure, lambda t: t[index])
-        literals = None if self.literals is None else _map_tensors(self.literals, lambda t: t[index])
+        structure = self.structure if self.shared else map_tensors(self.structure, lambda t: t[index])
+        literals = None if self.literals is None else map_tensors(self.literals, lambda t: t[index])
         return replace(
             self, structure=structure, is_given=self.is_given[index], given_values=self.given_values[index],
             literals=literals,
@@ -182,15 +181,3 @@ def same_structure(instances: Sequence[Instance]) -> bool:
 def padded_size(instance: Instance) -> int:
     """Variables that an instance has in a batch: a multiple of 32 makes shapes few; where positions count, its own."""
     return instance.size if instance.positions is not None else -(-instance.size // 32) * 32
-
-
-def _map_tensors(record: T, change: Callable[[Tensor], Tensor]) -> T:
-    """The same dataclass with `change` applied to every tensor in it, at any depth."""
-    changed: dict[str, Any] = {}
-    for item in fields(record):  # type: ignore[arg-type]
-        value = getattr(record, item.name)
-        if isinstance(value, Tensor):
-            changed[item.name] = change(value)
-        elif value is not None and hasattr(value, "__dataclass_fields__"):
-            changed[item.name] = _map_tensors(value, change)
-    return replace(record, **changed)  # type: ignore[type-var]

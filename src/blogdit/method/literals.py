@@ -13,8 +13,7 @@ bounds move accordingly. Then amounts are divided by the largest of the sum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -22,6 +21,7 @@ from torch import Tensor
 from blogdit.method.neighbours import Pairs, coupled, excluding
 from blogdit.method.rules import AT_MOST_ONE, SUM, TUPLE, Rules, build_rules
 from blogdit.method.structure import Structure
+from blogdit.method.terms import map_tensors
 
 FACTOR_FEATURES, LITERAL_FEATURES = 9, 5
 PADDING = 16  # numbers of literals and factors are multiples of this, so that shapes are few
@@ -52,47 +52,50 @@ class Literals:
 
 def build_literals(structure: Structure, is_given: Tensor, given_values: Tensor) -> Literals:
     """The literals of instances with the givens (B, N), which share their structure or have one each."""
-    rules, domain = build_rules(structure), structure.domain & structure.real[..., None]
-    pairs = excluding(structure), coupled(structure)
-    shared = len(domain) == 1
-    together = max(1, WORK // (rules.factor.shape[1] + 2 * sum(some.weights.shape[1] for some in pairs) + 1))
-    parts = []
+    shared = len(structure.domain) == 1
+    told = _Told.of(_groups(structure, slice(1)))
+    together, parts = max(1, WORK // told.entries), []
     for start in range(0, len(is_given), together):
         here = slice(start, start + together)
-        own = slice(None) if shared else here
-        givens = is_given[here], given_values[here]
-        parts.append(
-            _open(_rows(rules, own), _rows(pairs[0], own), _goal(structure, pairs[1], own), domain[own], *givens)
-        )
+        if not shared:
+            told = _Told.of(_groups(structure, here))
+        parts.append(_open(told, is_given[here], given_values[here]))
     return _joined(parts)
 
 
-T = TypeVar("T", Rules, Pairs)
+def _groups(structure: Structure, some: slice) -> Structure:
+    return map_tensors(structure, lambda tensor: tensor[some])
 
 
-def _rows(record: T, own: slice) -> T:
-    """Of some groups."""
-    tensors = {item.name: part for item in fields(record) if isinstance(part := getattr(record, item.name), Tensor)}
-    return replace(record, **{name: part[own] for name, part in tensors.items()})  # type: ignore[arg-type]
+@dataclass(frozen=True)
+class _Told:
+    """What a structure says, with no thought of givens."""
 
-
-class _Goal(NamedTuple):
-    unary: Tensor  # (G, N, K) costs of values
-    pairs: Pairs
+    rules: Rules
+    excluded: Pairs
+    coupled: Pairs
+    domain: Tensor  # (G, N, K) values that real variables may take
+    costs: Tensor  # (G, N, K) of values by themselves
     largest_gain: Tensor  # (G,) the most that a variable changes the objective by
     is_derived: Tensor  # (G, N)
 
+    @classmethod
+    def of(cls, structure: Structure) -> _Told:
+        return cls(
+            build_rules(structure), excluding(structure), coupled(structure),
+            structure.domain & structure.real[..., None], structure.unary, structure.largest_gain.float(),
+            structure.derived.is_derived,
+        )  # fmt: skip
 
-def _goal(structure: Structure, pairs: Pairs, own: slice) -> _Goal:
-    gain, derived = structure.largest_gain[own].float(), structure.derived.is_derived[own]
-    return _Goal(structure.unary[own], _rows(pairs, own), gain, derived)
+    @property
+    def entries(self) -> int:
+        """Numbers that an instance takes while its literals are built, in each of some tensors."""
+        return self.rules.factor.shape[1] + 2 * (self.excluded.weights.shape[1] + self.coupled.weights.shape[1]) + 1
 
 
-def _open(
-    rules: Rules, excluded: Pairs, goal: _Goal, domain: Tensor, is_given: Tensor, given_values: Tensor
-) -> Literals:
-    """What the givens (B, N) leave of the rules; domain (G, N, K)."""
-    size = is_given.shape[0]
+def _open(told: _Told, is_given: Tensor, given_values: Tensor) -> Literals:
+    """What the givens (B, N) leave of it."""
+    size, rules, domain = is_given.shape[0], told.rules, told.domain
     values, factors = domain.shape[2], rules.kind.shape[1]
     factor, place = rules.factor.expand(size, -1), rules.place.expand(size, -1)
     kind, must_hold = rules.kind.expand(size, -1), rules.weight == 0
@@ -104,7 +107,7 @@ def _open(
     served = (_total(settled.gather(1, place) & rules.present, factor, factors) > 0) & excludes
     ruled_out = _total(served.gather(1, factor) & rules.present, place, possible.shape[1]) > 0
     possible &= ~ruled_out
-    end, other, weight = excluded.both_ways(size)
+    end, other, weight = told.excluded.both_ways(size)
     possible &= ~(_total(settled.gather(1, end) & (weight != 0), other, possible.shape[1]) > 0)
 
     open_, true = possible.gather(1, place), settled.gather(1, place)
@@ -124,15 +127,15 @@ def _open(
     everywhere = torch.arange(possible.shape[1], device=place.device).expand(size, -1)
     real = torch.arange(literals, device=place.device) < possible.sum(1, keepdim=True)
     share = torch.where(kind == SUM, share, 1 / sizes.clamp(min=1))
-    features = _features(kind, bounds, share, sizes, rules.weight.expand(size, -1) / goal.largest_gain[:, None])
+    features = _features(kind, bounds, share, sizes, rules.weight.expand(size, -1) / told.largest_gain[:, None])
 
     def of_factors(amounts: Tensor) -> Tensor:
         """(B, F, ...) of all factors -> (B, C, ...) of the useful ones."""
         return _filled(number, amounts, useful, count)
 
-    excludes, _ = _neighbours(excluded, possible, literal, literals)
-    couples, coupling = _neighbours(goal.pairs, possible, literal, literals)
-    about = _filled(literal, _about(goal, settled, possible, values), possible, literals)
+    excludes, _ = _neighbours(told.excluded, possible, literal, literals)
+    couples, coupling = _neighbours(told.coupled, possible, literal, literals)
+    about = _filled(literal, _about(told, settled, possible, values), possible, literals)
     degrees = torch.stack([(lists < literals).sum(-1).float().log1p() / 4 for lists in (excludes, couples)], -1)
     strongest = coupling.abs().amax((1, 2), keepdim=True) if coupling.numel() else coupling.new_ones(1, 1, 1)
     no_amounts = amount.new_zeros(size, 0, 0)
@@ -220,17 +223,17 @@ def _neighbours(pairs: Pairs, possible: Tensor, literal: Tensor, literals: int) 
     return lists, _lists(owner, weight, kept, literals, 0)
 
 
-def _about(goal: _Goal, settled: Tensor, possible: Tensor, values: int) -> Tensor:
+def _about(told: _Told, settled: Tensor, possible: Tensor, values: int) -> Tensor:
     """(B, N * K, 3): what a value costs more than the cheapest of its variable, beside the most that any does and
     beside what a variable can change; whether the variable follows from others. Couplings with givens count."""
-    size, (end, other, weight) = len(possible), goal.pairs.both_ways(len(possible))
-    cost = goal.unary.flatten(1).expand(size, -1).scatter_add(1, other, weight * settled.gather(1, end))
+    size, (end, other, weight) = len(possible), told.coupled.both_ways(len(possible))
+    cost = told.costs.flatten(1).expand(size, -1).scatter_add(1, other, weight * settled.gather(1, end))
     cost, inside = cost.view(size, -1, values), possible.view(size, -1, values)
     cheapest = torch.where(inside, cost, torch.inf).amin(-1, keepdim=True)
     cost = torch.where(inside, cost - cheapest, 0.0)
     most = cost.amax((1, 2), keepdim=True).clamp(min=1e-12)
-    derived = goal.is_derived[..., None].expand(cost.shape).float()
-    return torch.stack([cost / most, cost / goal.largest_gain[:, None, None], derived], -1).flatten(1, 2)
+    derived = told.is_derived[..., None].expand(cost.shape).float()
+    return torch.stack([cost / most, cost / told.largest_gain[:, None, None], derived], -1).flatten(1, 2)
 
 
 def _total(flags: Tensor, owner: Tensor, owners: int) -> Tensor:

@@ -7,9 +7,13 @@ soft one, and 0 in padding.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 from torch import Tensor
+
+T = TypeVar("T")
 
 ALWAYS = 2  # in place of the truth of a literal: a sum without a condition
 
@@ -140,3 +144,15 @@ class DerivedTerms:
     is_derived: Tensor  # (G, N)
     sources: Members
     depth: int
+
+
+def map_tensors(record: T, change: Callable[[Tensor], Tensor]) -> T:
+    """The same dataclass with `change` applied to every tensor in it, at any depth."""
+    changed: dict[str, Any] = {}
+    for item in fields(record):  # type: ignore[arg-type]
+        value = getattr(record, item.name)
+        if isinstance(value, Tensor):
+            changed[item.name] = change(value)
+        elif value is not None and hasattr(value, "__dataclass_fields__"):
+            changed[item.name] = map_tensors(value, change)
+    return replace(record, **changed)  # type: ignore[type-var]

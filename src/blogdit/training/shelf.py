@@ -1,8 +1,8 @@
 """Training instances of one structure, and the chains that work on them.
 
 Puzzles of several sizes do not fit one batch without much padding, so each size has a shelf of its own, and updates go
-from shelf to shelf. Graphs, each with a structure of its own, are one shelf; for a network of literals, whose work grows
-with the instance, one for each size between two powers of 2.
+from shelf to shelf. Graphs, each with a structure of its own, are one shelf. For a network of literals, whose work
+grows with the instance, they have a shelf for each size between two powers of 2.
 """
 
 from __future__ import annotations
