@@ -27,6 +27,6 @@ most = roster.maximum("most nights", nights)
 roster.clause([(works["Ann", "Sat"], "off")], weight=3)  # a wish
 roster.minimize([(2, most), (5, works["Eve", "Wed"], "night")])
 
-(result,) = blogdit.solve(roster.instance(), model="coloring", time_limit=10)
+(result,) = blogdit.solve(roster.instance(), time_limit=10)
 print(f"{result.status}, objective {result.objective:g}, found by {result.found_by}")
 print(blogdit.render(result.instance, result.values))

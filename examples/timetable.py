@@ -33,7 +33,7 @@ instance = blogdit.Instance(
     givens={0: 2, 1: 4},  # these two are fixed
 )
 
-(result,) = blogdit.solve(instance, model="coloring", time_limit=10)
+(result,) = blogdit.solve(instance, time_limit=10)
 print(f"{result.status}, wishes worth {result.objective:g}, in {result.seconds:.1f} s")
 for slot in all_slots:
     exams = np.flatnonzero(result.values == slot)

@@ -167,6 +167,6 @@ def test_it_is_solved_and_proved():
     bag.sum([(1, load)], high=10)
     bag.clause([(items[1], "out")], weight=2)
     bag.maximize([(1, load)])
-    (result,) = blogdit.solve(bag.instance(), model="coloring", steps=5)
+    (result,) = blogdit.solve(bag.instance(), steps=5)
     assert (result.status, result.objective) == ("optimal", 9.0)  # 3 + 6; with 4 + 6 the wish would cost 2
     assert result.answer == {("item", 3): "in", ("item", 4): "out", ("item", 5): "out", ("item", 6): "in", "load": 9}

@@ -32,11 +32,7 @@ from blogdit.training.trainer import Trainer
 DEFAULT_SECONDS = 10.0  # for an instance, where no budget is given
 
 WEIGHTS = Path(__file__).parent / "weights"
-STAND_INS = {
-    "dqm": "coloring",
-    "cqm": "coloring",
-    "cpmpy": "coloring",
-}  # bundled models for problems that are no family
+GENERAL = "general"  # the bundled model that takes problems of every kind
 
 
 def bundled_models(folder: Path = WEIGHTS) -> dict[str, Path]:
@@ -68,7 +64,8 @@ def solver_for(
     instance: Instance, model: str | Path | Model | None = None, device: str = "auto", **options: Unpack[SolveKeywords]
 ) -> Solver:
     """A solver for this instance, and others like it, with the bundled model of its problem unless another is named.
-    A family that has no model may name one that stands in for it (`Family.stand_in`).
+    A family that has no model may name one that stands in for it (`Family.stand_in`); problems of your own have the
+    general one.
 
     `options` are those of `SolveOptions`. What the model's card recommends (block, cycle, chains) fills in what is
     left out; without any budget an instance gets ten seconds.
@@ -95,8 +92,8 @@ def _solver_for_problem(
         if name is None:
             known = ", ".join(found) or "none"
             raise InputError(
-                f"no model for {instance.problem!r} comes with blogdit (it has {known}); expected --model "
-                "NAME or model=NAME, of one that was trained on similar constraints (coloring: variables that differ)"
+                f"no model for {instance.problem!r} comes with blogdit (it has {known}); "
+                "expected --model NAME or model=NAME, of one that was trained on similar constraints"
             )
         model = load_model(found[name])
     elif not isinstance(model, Model):
@@ -110,8 +107,8 @@ def _solver_for_problem(
 
 def _model_name(problem: str, found: Mapping[str, Path]) -> str | None:
     """The bundled model of a problem, or the one that stands in for it."""
-    stand_in = families()[problem].stand_in if problem in families() else STAND_INS.get(problem)
-    return next((name for name in (problem, stand_in) if name in found), None)
+    stand_in = families()[problem].stand_in if problem in families() else None
+    return next((name for name in (problem, stand_in, GENERAL) if name in found), None)
 
 
 def _options(given: Mapping[str, Any]) -> SolveOptions:
