@@ -81,6 +81,7 @@ def test_the_shape_depends_on_the_instance_alone():
     assert shape_of(Instance([3] * 33)) == (64, 3, True, False)
     assert shape_of(Instance([3] * 64)) == (64, 3, True, False)
     assert shape_of(Instance([3] * 63 + [2])) == (64, 3, False, False), "domains that differ run another network code"
+    assert shape_of(Instance([5] * 129 + [2])) == (192, 6, False, False), "where domains differ, shapes are few"
     assert shape_of(Instance([])) == (1, 1, True, False)
     path = (3, [[0, 1], [1, 2]])
     unweighted = [maxcut.build(path), maxcut.build((*path, [2, 2]))]

@@ -97,10 +97,19 @@ def instance_key(instance: Instance, seed: int) -> int:
 
 
 def shape_of(instance: Instance) -> Shape:
-    """A function of the instance alone, so that batching never changes its numbers."""
+    """A function of the instance alone, so that batching never changes its numbers. Where domains differ, values are
+    padded anyway: there shapes are few, so that problems of all sorts share a batch."""
     sizes = instance.domain_sizes
-    values = int(sizes.max(initial=1))
-    return max(padded_size(instance), 1), values, bool((sizes == values).all()), _weighted(instance)
+    size, values = max(padded_size(instance), 1), int(sizes.max(initial=1))
+    if (sizes == values).all():
+        return size, values, True, _weighted(instance)
+    return size if instance.positions is not None else _round_up(size), _round_up(values), False, _weighted(instance)
+
+
+def _round_up(number: int) -> int:
+    """The next of 1, 2, 3, 4, 6, 8, 12, 16, 24, ..."""
+    power = 1 << (number - 1).bit_length()
+    return power * 3 // 4 if number <= power * 3 // 4 else power
 
 
 def _weighted(instance: Instance) -> bool:
