@@ -119,7 +119,7 @@ def render(instance: Instance, values: IntArray | None = None) -> str:
 
 def preset(settings: Mapping[str, Any]) -> dict[str, Any]:
     """For a GPU. The energies of instances count in units of their objectives, which have all sizes."""
-    network = {"values": "literals", "dim": 64, "layers": 4, "loops": 6}
+    network = {"values": "literals", "sees": "every", "dim": 64, "layers": 4, "loops": 6}
     chains = {"unroll": 1, "horizon": 32, "tau_start": 0.02, "learning_rate": 1e-3, "batch_size": 256}
     return {**network, **chains, "unit_energy": True, "validation_steps": 50}
 
