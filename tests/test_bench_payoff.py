@@ -80,7 +80,7 @@ def test_the_table():
     ]
     answers = [Result(SUM, np.array([value])) for value in (1, 2)]
     assert table([Row(YOURS, answers, answers)], 10, 0.5).splitlines()[1].split() == [
-        *("your", "model", "2", "of", "2", "1.5", "2", "of", "2", "1.5"),
+        *("your", "model", "2", "of", "2", "1.5", "0", "2", "of", "2", "1.5"),
     ]  # fmt: skip
 
 
