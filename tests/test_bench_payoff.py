@@ -31,8 +31,9 @@ def bad() -> Result:
 
 
 def test_answers_are_compared_by_violations_then_by_objective_or_steps():
-    assert match([good(), bad(), good(2)], [bad(), bad(), good(3)]) == Match(better=2, worse=0)
-    assert match([good(5)], [good(4)]) == Match(0, 1)
+    assert match([good(), bad(), good(2)], [bad(), bad(), good(3)], count_steps=True) == Match(better=2, worse=0)
+    assert match([good(5)], [good(4)], count_steps=True) == Match(0, 1)
+    assert match([good(5)], [good(4)]) == Match(0, 0)
     values = [Result(SUM, np.array([value])) for value in range(4)]
     assert match([values[3], values[1]], [values[2], values[1]]) == Match(1, 0)
 
@@ -47,28 +48,30 @@ def test_a_difference_is_clear_by_the_sign_test(better, worse, chance, clear):
     assert found.clear == clear
 
 
-def rows(own, plain, rival=None):
-    made = [Row(YOURS, own, own), Row(GIBBS, plain, plain), Row(EXACT, None, [good(0)] * len(own))]
+def rows(own, plain, rival=None, by_time=None):
+    made = [Row(YOURS, own, by_time or own), Row(GIBBS, plain, plain), Row(EXACT, None, [good(0)] * len(own))]
     return made if rival is None else [*made, Row("general", rival, rival)]
 
 
 def test_the_sentence():
-    eight = [good() for _ in range(8)]
-    none = [bad() for _ in range(8)]
-    slow = [good(50) for _ in range(8)]
+    eight, none, slow = ([make() for _ in range(8)] for make in (good, bad, lambda: good(50)))
+    once = [good(), *none[1:]]
     assert verdict(rows(none, none), None) == (
         "The model is useless so far: it has no valid answer to any of the 8 held-out instances."
     )
-    assert verdict(rows(slow, eight, none), "general") == (
-        "The model is useless so far: Gibbs sampling without learning is better on 8 of 8 instances with equal steps, "
-        "and on 8 with equal time."
+    assert verdict(rows(once, eight, none), "general") == (
+        "The model is useless so far: Gibbs sampling without learning is better on 7 of 8 instances with equal steps, "
+        "and on 7 with equal time."
     )
-    assert verdict(rows(eight, none, slow), "general").startswith(
-        "Training paid: with equal steps your model is better than general on 8 of 8 instances, and worse on 0 (sign"
+    assert verdict(rows(eight, none, slow), "general") == (
+        "Training paid: beside general, your model is better on 8 and worse on 0 of 8 instances with equal steps "
+        "(p = 0.0078), better on 0 and worse on 0 with equal time (p = 1)."
     )
     assert verdict(rows(slow, none, eight), "general").startswith("Training did not pay: ")
     assert verdict(rows(eight, none, eight), "general").startswith("Training made no clear difference: ")
-    assert "your model is better than Gibbs, no learning on 8 of 8" in verdict(rows(eight, none), None)
+    assert verdict(rows(eight, slow, by_time=none), None).startswith(
+        "Training paid by steps, but not by time: beside Gibbs, no learning, your model is better on 8 and worse on 0"
+    )
 
 
 def test_the_table():
@@ -80,7 +83,7 @@ def test_the_table():
     ]
     answers = [Result(SUM, np.array([value])) for value in (1, 2)]
     assert table([Row(YOURS, answers, answers)], 10, 0.5).splitlines()[1].split() == [
-        *("your", "model", "2", "of", "2", "1.5", "2", "of", "2", "1.5"),
+        *("your", "model", "2", "of", "2", "1.5", "0", "2", "of", "2", "1.5"),
     ]  # fmt: skip
 
 

@@ -23,7 +23,8 @@ from blogdit.training.recipe import Recipe
 
 HELD_OUT = 16  # instances
 STEPS = 200
-SECONDS = 1.0  # for an instance
+SECONDS = 1.0  # for an instance, where time is equal
+PATIENCE = 3.0  # seconds for an instance, where steps are equal: a slow machine takes fewer of them
 CLEAR = 0.05  # a difference is clear if chance alone would give it, or a larger one, less often
 YOURS, GIBBS, EXACT = "your model", "Gibbs, no learning", "CP-SAT"
 
@@ -89,9 +90,12 @@ def compare(
         tell(f"comparing: {name} on {count} held-out instances")
         own = budget if one.batched else replace(budget, device="cpu")
         one.warm_up(instances, own)
-        by_steps = one.solve_many(instances, replace(own, steps=steps)) if one.counts == "steps" else None
+        counted = replace(own, steps=steps, seconds=PATIENCE * count)
+        by_steps = one.solve_many(instances, counted) if one.counts == "steps" else None
         by_time = one.solve_many(instances, replace(own, seconds=seconds * count))
         rows.append(Row(name, by_steps, by_time))
+        if name == YOURS and by_steps is not None:  # what it had no time for, nobody else does
+            steps = max(result.steps for result in by_steps)
     return f"{table(rows, steps, seconds)}\n{verdict(rows, rival)}"
 
 
@@ -99,22 +103,23 @@ def _sampler(model: Model, where: str | Path) -> Blogdit:
     return Blogdit(str(where), {model.problem: model_file(where)}, finish="none")
 
 
-def match(first: Sequence[Result], second: Sequence[Result]) -> Match:
-    costs = [(_cost(a), _cost(b)) for a, b in zip(first, second, strict=True)]
+def match(first: Sequence[Result], second: Sequence[Result], count_steps: bool = False) -> Match:
+    """With `count_steps`, of two valid answers without an objective the one after fewer steps is better."""
+    costs = [(_cost(a, count_steps), _cost(b, count_steps)) for a, b in zip(first, second, strict=True)]
     return Match(sum(a < b for a, b in costs), sum(a > b for a, b in costs))
 
 
-def _cost(result: Result) -> tuple[int, float]:
-    """Smaller for a better answer: what it violates comes first, then the objective or, without one, the steps."""
+def _cost(result: Result, count_steps: bool) -> tuple[int, float]:
+    """Smaller for a better answer: what it violates comes first."""
     goal, violated = result.instance.objective, result.verdict.violated
     if goal is not None and result.objective is not None:
         return violated, goal.sign * result.objective
-    return violated, 0.0 if violated else float(result.steps)
+    return violated, float(result.steps) if count_steps and not violated else 0.0
 
 
 def table(rows: Sequence[Row], steps: int, seconds: float) -> str:
-    """A line for each system: valid answers, and the mean of their objectives or, without one, of what all answers
-    violate and of the steps that they took."""
+    """A line for each system: valid answers, the mean of their objectives or, without one, of what all answers violate,
+    and the mean of the steps that were taken (fewer where an answer came early, or the time was over)."""
     instances = [one.instance for one in rows[0].by_time]
     goals = {one.objective.sense for one in instances if one.objective is not None}
     measure = "violated" if not goals else "objective" if len(goals) == 1 else "objectives"
@@ -122,8 +127,6 @@ def table(rows: Sequence[Row], steps: int, seconds: float) -> str:
     for row in rows:
         taken = "-" if row.by_steps is None else f"{sum(one.steps for one in row.by_steps) / len(instances):.0f}"
         lines.append([row.name, *_cells(row.by_steps, bool(goals)), taken, *_cells(row.by_time, bool(goals))])
-    if goals:  # then all steps are taken
-        lines = [[*line[:3], *line[4:]] for line in lines]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join([line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True))]).rstrip()
@@ -141,26 +144,35 @@ def _cells(results: Sequence[Result] | None, optimisation: bool) -> tuple[str, s
 
 
 def verdict(rows: Sequence[Row], rival: str | None) -> str:
-    """One sentence on whether training paid, by equal steps, and on what the model is worth beside no learning."""
+    """One sentence on whether training paid: beside the rival or, without one, beside no learning."""
     known = {row.name: row for row in rows}
-    own, plain = known[YOURS], known[GIBBS]
-    assert own.by_steps is not None
-    assert plain.by_steps is not None
-    number = len(own.by_time)
-    against = [match(own.by_steps, plain.by_steps), match(own.by_time, plain.by_time)]
-    if not any(one.status in VALID for one in (*own.by_steps, *own.by_time)):
+    own, number = known[YOURS], len(rows[0].by_time)
+
+    def beside(name: str) -> tuple[Match, Match]:
+        """With equal steps, and with equal time."""
+        by_steps = match(own.by_steps or (), known[name].by_steps or (), count_steps=True)
+        return by_steps, match(own.by_time, known[name].by_time)
+
+    if not any(one.status in VALID for one in (*(own.by_steps or ()), *own.by_time)):
         return f"The model is useless so far: it has no valid answer to any of the {number} held-out instances."
-    if all(one.clear < 0 for one in against):
-        first, second = against
+    by_steps, by_time = beside(GIBBS)
+    if by_steps.clear < 0 and by_time.clear < 0:
         return (
-            f"The model is useless so far: Gibbs sampling without learning is better on {first.worse} of {number} "
-            f"instances with equal steps, and on {second.worse} with equal time."
+            f"The model is useless so far: Gibbs sampling without learning is better on {by_steps.worse} of {number} "
+            f"instances with equal steps, and on {by_time.worse} with equal time."
         )
-    beside = GIBBS if rival is None else rival
-    found = against[0] if rival is None else match(own.by_steps, known[rival].by_steps or ())
-    facts = (
-        f"with equal steps your model is better than {beside} on {found.better} of {number} instances, and worse on "
-        f"{found.worse} (sign test p = {found.chance:.2g})."
+    name = rival or GIBBS
+    by_steps, by_time = beside(name)
+    return (
+        f"{_opening(by_steps.clear, by_time.clear)}: beside {name}, your model is better on {by_steps.better} and "
+        f"worse on {by_steps.worse} of {number} instances with equal steps (p = {by_steps.chance:.2g}), better on "
+        f"{by_time.better} and worse on {by_time.worse} with equal time (p = {by_time.chance:.2g})."
     )
-    opening = {1: "Training paid", 0: "Training made no clear difference", -1: "Training did not pay"}[found.clear]
-    return f"{opening}: {facts}"
+
+
+def _opening(by_steps: int, by_time: int) -> str:
+    if by_steps == by_time == 0:
+        return "Training made no clear difference"
+    if by_steps > 0 and by_time < 0:
+        return "Training paid by steps, but not by time"
+    return "Training paid" if by_steps + by_time > 0 else "Training did not pay"

@@ -33,8 +33,8 @@ class TrainingProgress:
             self.validation = " ".join(f"{name} {value:.4g}" for name, value in scored.items())
         skipped = f"  {record['bad_steps']} NaN steps skipped" if record["bad_steps"] else ""
         line = (
-            f"{spent:4.0%}  update {record['update']}  {rate:.1f}/s  loss {record['loss']:.4g}  tau {record['tau']:.3g}"
-            f"  {self.validation}{skipped}"
+            f"{min(spent, 1.0):4.0%}  update {record['update']}  {rate:.1f}/s  loss {record['loss']:.4g}"
+            f"  tau {record['tau']:.3g}  {self.validation}{skipped}"
         )
         if self.console.is_terminal:
             self.bar.update(self.task, completed=min(spent, 1.0), description=line)

@@ -19,13 +19,14 @@ from blogdit.network.config import DenoiserConfig
 from blogdit.problems import families, family
 
 LOCAL = ("none", "annealing", "swaps", "tabu", "descent")  # what may follow a teacher's sampler: no outside solver
-# Of a problem that has no family. Many updates of few chains, which go on from update to update: a CPU can do that.
+# Of a problem that has no family, with constraints of any kind. Many updates of few chains, which go on from update to
+# update: a CPU can do that.
 OWN_PRESET = {
-    "relation": "neighbours",
+    "values": "literals",
+    "sees": "every",
     "dim": 64,
-    "heads": 4,
-    "head_dim": 16,
     "layers": 4,
+    "loops": 2,
     "batch_size": 8,
     "unroll": 1,
     "horizon": 32,
