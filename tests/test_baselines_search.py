@@ -175,8 +175,8 @@ def conditional_costs(values, batch, members):
 
 
 def largest_error(instance: Instance) -> float:
-    """Of the conditional costs against energy differences, over all assignments, variables and values; values outside a
-    domain must cost infinity."""
+    """Of the conditional costs against energy differences, over all assignments, variables and values, as a share of
+    the cost where that is above 1; values outside a domain must cost infinity."""
     worst = 0.0
     batch, values, every = enumerated(instance)
     total = energy(one_hot(values, batch).double(), batch).view(-1)
@@ -186,7 +186,9 @@ def largest_error(instance: Instance) -> float:
         for i, size in enumerate(instance.domain_sizes):
             moves = [number[(*row[:i], k, *row[i + 1 :])] for k in range(size)]
             expected = total[moves] - total[moves[0]]
-            worst = max(worst, (costs[index, i, :size] - costs[index, i, 0] - expected).abs().max().item())
+            found = costs[index, i, :size]
+            error = (found - found[0] - expected).abs() / found.abs().max().clamp(min=1)
+            worst = max(worst, error.max().item())
             assert torch.isinf(costs[index, i, size:]).all()
     return worst
 

@@ -143,7 +143,7 @@ def test_quick_leaves_out_suites_that_have_nothing_of_what_was_asked(tmp_path, c
     assert capsys.readouterr().out.splitlines() == [str(tmp_path / name / "table.md") for name in suites]
     assert {path.name for path in tmp_path.iterdir()} == set(suites)
     assert run([*command, "--systems", "greedy", "--cases", "RB-small,RB-tiny"]) == 2
-    assert "sudoku has no case 'RB-tiny'; expected some of" in capsys.readouterr().err
+    assert "worth has no case 'RB-tiny'; expected some of" in capsys.readouterr().err
     assert run([*command, "--systems", "greedy", "--cases", "31-42 givens"]) == 2
     shown = capsys.readouterr().err.splitlines()
     assert "sudoku: greedy does not solve sudoku; left out: greedy on 31-42 givens" in shown

@@ -314,7 +314,7 @@ def test_a_page_is_not_touched_if_the_records_are_wrong(tmp_path, capsys):
     for suite, text, expected in (
         ("mis", "5\n", "records.jsonl:1: not a record"),
         ("mis", json.dumps({**BY_HAND[0], "case": "800"}) + "\n", "records of a case '800'; expected some of RB-small"),
-        ("cuts", "", "page.md: a table of 'cuts'; expected one of sudoku"),
+        ("cuts", "", "page.md: a table of 'cuts'; expected one of worth, sudoku"),
     ):
         (tmp_path / suite).mkdir(exist_ok=True)
         (tmp_path / suite / "records.jsonl").write_text(text)

@@ -203,14 +203,19 @@ def test_the_time_is_divided_among_tasks():
 
 
 def test_cores_are_shared():
-    def workers(threads: int, tasks: int, seconds: float = 1.0) -> tuple[int, int]:
-        run = exact._Run([None] * tasks, Deadline(seconds), 0, threads)
+    def workers(threads: int, tasks: int, seconds: float = 1.0, problem: str = "coloring") -> tuple[int, int]:
+        (one,) = generate(problem, 1, seed=0)
+        run = exact._Run([random_task(one)] * tasks, Deadline(seconds), 0, threads)
         return run.lanes, run.workers
 
     assert workers(8, 1) == (1, 8)
     assert workers(8, 3) == (3, 2)
     assert workers(2, 8) == (2, 1)
     assert workers(8, 1, float("inf")) == (1, 1)
+    assert workers(2, 1) == (1, 2)
+    assert workers(2, 1, problem="maxcut") == (1, 8), "an optimisation that is alone has all of CP-SAT's strategies"
+    assert workers(2, 3, problem="maxcut") == (2, 1)
+    assert workers(2, 1, float("inf"), "maxcut") == (1, 1)
 
 
 def test_ctrl_c_ends_the_searches():

@@ -260,3 +260,11 @@ def test_a_signal_reaches_the_finisher(model, recorder):
     (event,) = solver.events(generate("mis", 1, seed=0))
     assert seen == [True]
     assert not event.complete
+
+
+def test_who_has_no_step_to_take_is_not_told_how_long_one_takes(model, recwarn):
+    (graph,) = generate("maxcut", 1, seed=0, vertices=300)
+    solver = Solver(model, SolveOptions(time_limit=0.2, finish_share=1.0))
+    ((_, result),) = solver.results([graph])
+    assert (result.steps, solver.pace.seconds_per_work) == (0, None)
+    assert not recwarn.list

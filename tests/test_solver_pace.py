@@ -52,3 +52,13 @@ def test_a_small_instance_is_its_own_trial():
     assert pace.seconds_per_work is None
     pace.learn(work(puzzle), 0.5)
     assert pace.expected(puzzle) == 0.5
+
+
+def test_so_is_every_instance_of_a_network_of_literals(monkeypatch):
+    """A trial on pairs would say nothing about it."""
+    monkeypatch.setattr(Pace, "_try", lambda *_: 1 / 0)
+    (square,) = generate("latin", 1, seed=0, order=17)
+    pace = Pace(random_model(values="literals"), CPU)
+    assert pace.expected(square) == 0
+    pace.learn(2 * work(square), 0.5)
+    assert pace.expected(square) == 0.25

@@ -7,6 +7,6 @@
 | `variants`, `systems/` | blogdit and its variants; one file per baseline |
 | `runner`, `calls` | runs what is missing, call by call, and keeps records |
 | `records`, `measures` | the records; means and times from them |
-| `tables`, `plots`, `report` | a table, a figure, a page of them |
+| `tables`, `worth`, `markdown`, `plots`, `report` | tables, figures, a page of them |
 | `trajectory` | the paths through the assignments of one Sudoku |
 """

@@ -9,8 +9,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from blogdit.bench import datasets
 from blogdit.bench.calls import Call, Cell, Run, Tell, Work, allowance, carry_out
 from blogdit.bench.options import NothingToRun, Options, Unanswered
@@ -95,7 +93,7 @@ def _cases(suite: Suite, options: Options) -> list[Case]:
         if unknown := [pattern for pattern in wanted if not fnmatch.filter(known, pattern)]:
             raise InputError(f"{suite.name} has no case {unknown[0]!r}; expected some of {', '.join(known)}")
         names = [name for name in names if any(fnmatch.fnmatchcase(name, pattern) for pattern in wanted)]
-    here = torch.device(options.device).type
+    here = options.device.partition(":")[0]
     chosen = [case for case in suite.cases if case.name in names and case.device in (None, here)]
     if not chosen:
         had = [case.name for case in suite.cases if case.device in (None, here)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor
@@ -145,6 +145,8 @@ class Blogdit(System):
 
     counts = "steps"
     batched = True
+    # Models and shapes whose kernels this process has compiled, also those of the finisher or not; for all variants.
+    warm: ClassVar[set[tuple[Path, Shape, bool]]] = set()
 
     def __init__(
         self,
@@ -160,7 +162,6 @@ class Blogdit(System):
         self.finish, self.finish_share = finish, finish_share
         self.variant = VARIANTS.get(name, Variant())
         self.problems = tuple(weights)
-        self.warm: set[Shape] = set()
         self.searches = finish != "none" and not self.variant.last_step
         self.rates = None if rho_max is None or rho_min is None else Schedule(rho_max, rho_min)
 
@@ -193,13 +194,14 @@ class Blogdit(System):
             return
 
         def work(together: Sequence[Instance], share: Budget) -> Sequence[Instance]:
-            if (shape := shape_of(together[0])) not in self.warm:
+            kind = self.file(together[0]), shape_of(together[0]), self.searches
+            if kind not in self.warm:
                 solver = self.solver(together[0], share, 0, finish="none")
                 list(solver.results(together[:64]))
                 local = choose("auto", together[0], solver.finishing.finishers)[-1].name
                 if self.searches and local != "exact":
                     list(self.solver(together[0], share, 0, finish=local).results(together[:1]))
-                self.warm.add(shape)
+                self.warm.update({kind, (*kind[:2], False)})
             return together
 
         _by_shape(instances, replace(budget, seconds=None, steps=2), work)

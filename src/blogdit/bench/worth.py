@@ -21,9 +21,8 @@ def table(suite: Suite, labels: Sequence[str], records: Records) -> str:
             difference = group.difference(case, WHOLE, FINISHER)
             verdict = _verdict(difference, case)
             verdicts[verdict] += difference is not None
-            means = {label: group.measured(case, label) for label in labels}
-            values = [m.value for m in means.values() if m is not None]
-            best = max(values) if case.metric == "solved" else min(values)
+            values = sorted({m.value for label in labels if (m := group.measured(case, label)) is not None})
+            best = values[-1 if case.metric == "solved" else 0] if len(values) > 1 else None
             count = max(group.counted(case, label) for label in labels)
             cells = [_cell(group, case, label, best) for label in labels]
             first = [f"{name}, {UNITS[case.metric]}", _seconds(group, case), str(count)]
@@ -43,8 +42,8 @@ def _verdict(difference: Mean | None, case: Case) -> str:
     return "ahead" if (difference.value > 0) == (case.metric == "solved") else "behind"
 
 
-def _cell(group: Group, case: Case, label: str, best: float) -> str:
-    """A mean, bold if none is better. It is said where a network took no step on any instance."""
+def _cell(group: Group, case: Case, label: str, best: float | None) -> str:
+    """A mean, bold if it is the best. It is said where a network took no step on any instance."""
     found = group.measured(case, label)
     if found is None:
         return NOTHING

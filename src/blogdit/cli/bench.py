@@ -35,7 +35,7 @@ def bench(
     out: Annotated[Path, typer.Option(help="Folder for records, table and figure; an interrupted run goes on here.")],
     data: Annotated[Path | None, typer.Option(help="Folder with the published data (or BLOGDIT_DATA).")] = None,
     systems: Annotated[str | None, typer.Option(help="Only these systems, as a,b,c.")] = None,
-    cases: Annotated[str | None, typer.Option(help="Only these cases (columns of the table), as a,b,c.")] = None,
+    cases: Annotated[str | None, typer.Option(help="Only these cases (columns), as a,b,c; * is any text.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many instances of each case.")] = None,
     seconds: Annotated[float | None, typer.Option(min=0.001, help="Seconds for an instance, for all systems.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Steps, for systems that count them.")] = None,

@@ -105,7 +105,7 @@ class Occupants:
             limit = remaining / left * (1 if self.clock.shares_the_core else together)
         share = options.finish_share if self.finishing.of(slot.instance) else 0.0
         budget = replace(slot.budget, limit=min(limit, remaining) + slot.budget.spent, finish_share=share)
-        seconds = self.pace.expected(slot.instance, slot.work) if share and self._is_short_of_time else 0.0
+        seconds = self.pace.expected(slot.instance, slot.work) if 0 < share < 1 and self._is_short_of_time else 0.0
         if seconds > (1 - share) * budget.limit:
             name = slot.instance.name or "an instance"
             self.session.on_note(

@@ -38,8 +38,10 @@ class Pace:
 
     def expected(self, instance: Instance, amount: int | None = None) -> float:
         """`amount` is its work, for callers who know it already. Nothing is expected of an instance that is no larger
-        than the trial graph: its first step is as good as a trial."""
-        if self.seconds_per_work is None and instance.size <= TRIAL_VARIABLES:
+        than the trial graph: its first step is as good as a trial. A network of literals has no trial either. Its work
+        is linear in literals: a trial on pairs would take longer than a step, and expect a hundred times too much."""
+        is_quick = instance.size <= TRIAL_VARIABLES or self.model.denoiser.config.values == "literals"
+        if self.seconds_per_work is None and is_quick:
             return 0.0
         if self.seconds_per_work is None:
             self.seconds_per_work = self._try(instance)

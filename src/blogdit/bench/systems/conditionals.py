@@ -120,8 +120,7 @@ class Conditionals:
         if self.all_different is not None:
             self._add_all_different(costs, self.all_different, values)
         if self.tried:
-            for value in range(width):
-                costs[..., value] += self._try(value, values)
+            costs += self._try(values)
         return costs.masked_fill(~self.domain, float("inf"))
 
     def _add_all_different(self, costs: Tensor, scopes: _Scopes, values: Tensor) -> None:
@@ -138,17 +137,19 @@ class Conditionals:
         change = (others > 0.5).float() - ((others < 0.5) & (numbers < scopes.required)).float()
         costs.index_add_(1, scopes.own, change * scopes.weight)
 
-    def _try(self, value: int, values: Tensor) -> Tensor:
-        """(R, m): what the constraints of each variable cost with it at `value`. All variables that are asked for take
-        it at the same time, as no two of them share a constraint."""
-        s, trial = self.batch.structure, values.clone()
-        trial[:, self.members] = torch.where(self.domain[:, value], value, trial[:, self.members])
-        found = {False: discrete(trial, self.batch, s), True: discrete(trial, self.batch, s.soft)}
-        costs = torch.zeros(len(values), len(self.place), device=values.device)
+    def _try(self, values: Tensor) -> Tensor:
+        """(R, m, K): what the constraints of each variable cost with it at each value. All variables that are asked for
+        take a value at the same time, as no two of them share a constraint."""
+        s, rows, width = self.batch.structure, len(values), self.batch.values
+        trial = values.repeat_interleave(width, 0)  # (R * K, M): row r * K + k has value k
+        tried = torch.arange(width, device=values.device).repeat(rows)[:, None]
+        trial[:, self.members] = torch.where(self.domain.T.repeat(rows, 1), tried, trial[:, self.members])
+        found = {soft: discrete(trial, self.batch, s.soft if soft else s) for soft in {soft for soft, _ in self.tried}}
+        costs = torch.zeros(len(trial), len(self.place), device=values.device)
         for soft, kind in self.tried:
             terms, phi = getattr(s.soft if soft else s, kind), found[soft][kind]
             amounts = ((phi > 0) if soft else phi * self._weight(kind)[:, None]) * terms.weights
             owner, present = terms.members.owner, terms.members.present
-            of_member = amounts.gather(2, owner.expand(len(values), *owner.shape)) * present
+            of_member = amounts.gather(2, owner.expand(len(trial), *owner.shape)) * present
             costs.index_add_(1, self.batch.flat(terms.members.variables), of_member.flatten(1).float())
-        return costs[:, self.members]
+        return costs[:, self.members].view(rows, width, -1).transpose(1, 2)
