@@ -36,6 +36,9 @@ STAND_INS = {
     "dqm": "coloring",
     "cqm": "coloring",
     "cpmpy": "coloring",
+    "sat": "coloring",
+    "maxsat": "coloring",
+    "pseudo-boolean": "coloring",
 }  # bundled models for problems that are no family
 
 

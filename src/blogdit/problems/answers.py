@@ -10,13 +10,14 @@ import numpy as np
 from blogdit.core.constraints import IntArray
 from blogdit.core.instance import Instance, label_text
 from blogdit.problems import families
+from blogdit.problems.graphs import show_vertices
 
 SPARSEST = 4  # cells of a grid for each variable: with more it would show little but holes
 
 
 def render(instance: Instance, values: IntArray) -> str:
     """What a person reads. Variables on a grid are shown there: rows and columns are the two parts of their labels, or
-    their positions. All others are lines of a name and a value."""
+    their positions. Of bits, those that are 1 are listed. All others are lines of a name and a value."""
     family = families().get(instance.problem)
     if family is not None:
         return family.render(instance, values)
@@ -28,6 +29,8 @@ def render(instance: Instance, values: IntArray) -> str:
         cells = _from_positions(instance)
     if not cells and instance.labels is None:
         return f"[{', '.join(names)}]"
+    if not cells and instance.values is instance.positions is None and (instance.domain_sizes == 2).all():
+        return f"ones: {show_vertices(np.flatnonzero(values == 1), instance.labels)}"
     lines = _grid({cell: names[variable] for variable, cell in cells.items()}, headed)
     rest = [variable for variable in range(instance.size) if variable not in cells]
     return "\n".join([*lines, *(f"{label_text(labels[variable])} = {names[variable]}" for variable in rest)])
