@@ -29,7 +29,7 @@ def render(instance: Instance, values: IntArray) -> str:
         cells = _from_positions(instance)
     if not cells and instance.labels is None:
         return f"[{', '.join(names)}]"
-    if not cells and instance.values is instance.positions is None and (instance.domain_sizes == 2).all():
+    if not cells and instance.values is None and instance.positions is None and (instance.domain_sizes == 2).all():
         return f"ones: {show_vertices(np.flatnonzero(values == 1), instance.labels)}"
     lines = _grid({cell: names[variable] for variable, cell in cells.items()}, headed)
     rest = [variable for variable in range(instance.size) if variable not in cells]
