@@ -32,14 +32,8 @@ from blogdit.training.trainer import Trainer
 DEFAULT_SECONDS = 10.0  # for an instance, where no budget is given
 
 WEIGHTS = Path(__file__).parent / "weights"
-STAND_INS = {
-    "dqm": "coloring",
-    "cqm": "coloring",
-    "cpmpy": "coloring",
-    "sat": "coloring",
-    "maxsat": "coloring",
-    "pseudo-boolean": "coloring",
-}  # bundled models for problems that are no family
+# The bundled model for problems that are no family.
+STAND_INS = dict.fromkeys(("dqm", "cqm", "cpmpy", "cp-sat", "sat", "maxsat", "pseudo-boolean"), "coloring")
 
 
 def bundled_models(folder: Path = WEIGHTS) -> dict[str, Path]:
