@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Unpack
 
 from ortools.sat.python import cp_model
@@ -15,6 +16,7 @@ from blogdit.core.result import Result
 from blogdit.finishers.cp_model import Translation
 from blogdit.integrations.ortools_model import from_cp_model as from_cp_model
 from blogdit.integrations.ortools_proto import has
+from blogdit.network.checkpoint import Model
 from blogdit.solver.options import SolveKeywords
 
 DEFAULT_SECONDS = 1.0  # for the sampler, where no budget is given
@@ -75,11 +77,16 @@ class Hint:
         return Gain(without, hinted, goal if self.model.has_objective() else None, times)
 
 
-def hint(model_or_instance: Any, **options: Unpack[SolveKeywords]) -> Hint:
+def hint(
+    model_or_instance: Any,
+    model: str | Path | Model | None = None,
+    device: str = "auto",
+    **options: Unpack[SolveKeywords],
+) -> Hint:
     """Let the sampler solve a model of CP-SAT, or an instance, and put its best answer into the model as a hint.
 
-    The hints of a `CpModel` are replaced; from an instance a model is made. `options` are those of `blogdit.solve`.
-    Without a budget the sampler has a second, and without `finish` it is alone: nothing follows it.
+    The hints of a `CpModel` are replaced; from an instance a CP-SAT model is made. `model` is that of the sampler, and
+    `model`, `device` and `options` are those of `blogdit.solve`. Without a budget the sampler has a second, and without `finish` it is alone: nothing follows it.
     """
     is_instance = isinstance(model_or_instance, Instance)
     if not is_instance and not isinstance(model_or_instance, cp_model.CpModel):
@@ -89,7 +96,7 @@ def hint(model_or_instance: Any, **options: Unpack[SolveKeywords]) -> Hint:
     chosen: SolveKeywords = {"finish": "none", **options}
     if all(options.get(name) is None for name in ("time_limit", "steps", "total_time")):
         chosen["time_limit"] = DEFAULT_SECONDS
-    (result,) = api.solve_each(instance, **chosen)
+    (result,) = api.solve_each(instance, model, device, **chosen)
     seconds = time.monotonic() - began
     if is_instance:
         translation = Translation(instance)

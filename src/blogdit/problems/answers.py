@@ -23,10 +23,7 @@ def render(instance: Instance, values: IntArray) -> str:
         return family.render(instance, values)
     names = [str(instance.domains.call(variable, value)) for variable, value in enumerate(values.tolist())]
     labels = range(instance.size) if instance.labels is None else instance.labels
-    cells = _from_labels(instance)
-    headed = bool(cells)
-    if not headed:
-        cells = _from_positions(instance)
+    cells, headed = cells_of(instance)
     if not cells and instance.labels is None:
         return f"[{', '.join(names)}]"
     if not cells and instance.values is None and instance.positions is None and (instance.domain_sizes == 2).all():
@@ -34,6 +31,12 @@ def render(instance: Instance, values: IntArray) -> str:
     lines = _grid({cell: names[variable] for variable, cell in cells.items()}, headed)
     rest = [variable for variable in range(instance.size) if variable not in cells]
     return "\n".join([*lines, *(f"{label_text(labels[variable])} = {names[variable]}" for variable in rest)])
+
+
+def cells_of(instance: Instance) -> tuple[Mapping[int, tuple[Any, Any]], bool]:
+    """Row and column of the variables on a grid, and whether these have names."""
+    named = _from_labels(instance)
+    return (named, True) if named else (_from_positions(instance), False)
 
 
 def _from_labels(instance: Instance) -> Mapping[int, tuple[Any, Any]]:
