@@ -86,7 +86,8 @@ def hint(
     """Let the sampler solve a model of CP-SAT, or an instance, and put its best answer into the model as a hint.
 
     The hints of a `CpModel` are replaced; from an instance a CP-SAT model is made. `model` is that of the sampler, and
-    `model`, `device` and `options` are those of `blogdit.solve`. Without a budget the sampler has a second, and without `finish` it is alone: nothing follows it.
+    all keywords are those of `blogdit.solve`. Without a budget the sampler has a second, and without `finish` it is
+    alone: nothing follows it.
     """
     is_instance = isinstance(model_or_instance, Instance)
     if not is_instance and not isinstance(model_or_instance, cp_model.CpModel):
