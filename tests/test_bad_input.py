@@ -110,6 +110,35 @@ BAD = {
     "qubo empty": (b"# vartype=SPIN\n", {}, 1, "no variable in the file"),
     "qubo offset": (b"# vartype=SPIN\n# blogdit offset=much\n0 1 1\n", {}, 2, "expected a number as offset"),
     "qubo forced": (b"1 2\n", {"problem": "qubo"}, 1, "expected 'VARIABLE VARIABLE WEIGHT'"),
+    "cnf p": (b"p cnf 3\n1 0\n", {}, 1, "expected 'p cnf VARIABLES CLAUSES' or 'p wcnf"),
+    "cnf p word": (b"p cnf three 1\n1 0\n", {}, 1, "expected a whole number from 0, got 'three'"),
+    "cnf p twice": (b"p cnf 1 1\np cnf 1 1\n1 0\n", {}, 2, "a second 'p' line"),
+    "cnf p late": (b"h 1 0\np wcnf 1 1\n", {}, 2, "a 'p' line behind clauses; expected it first"),
+    "cnf count": (b"p cnf 2 2\n1 2 0\n", {}, 2, "expected 2 clauses as in the 'p' line, got 1"),
+    "cnf range": (b"p cnf 2 2\n1 2 0\n-3 1 0\n", {}, 3, r"expected variables 1..2, got -3"),
+    "cnf word": (b"p cnf 2 1\n1 two 0\n", {}, 2, "expected literals that end with 0, got 'two'"),
+    "cnf end": (b"p cnf 2 1\n1 2\n", {}, 2, "the last clause has no end; expected 0"),
+    "cnf large": (b"p cnf 40000000 1\n1 0\n", {}, None, "40000000 vertices for 1 edges"),
+    "cnf none": (b"p cnf 0 0\n", {}, None, "no variable in the file"),
+    "cnf for a graph": (b"p cnf 1 1\n1 0\n", {"problem": "mis"}, 1, "expected 'p edge VERTICES EDGES', got 'p cnf"),
+    "opb for a graph": (b"min: +1 x1 ;\n", {"problem": "mis"}, 1, "opb text; expected a graph, for --problem mis"),
+    "wcnf weight": (b"h 1 0\n-3 1 0\n", {}, 2, "expected a whole weight or 'h' before a clause, got '-3'"),
+    "wcnf half": (b"p wcnf 2 1 9\n1.5 1 0\n", {}, 2, "expected a whole weight before a clause, got '1.5'"),
+    "wcnf exact": (b"h 1 0\n9007199254740993 1 0\n", {}, None, "the weights add up to more than 9007199254740992"),
+    "wcnf digits": (b"h 1 0\n99999999999999999999 1 0\n", {}, 2, "expected a whole weight or 'h'"),
+    "opb term": (b"min: +1 x1 ;\n+1 x1 + y >= 1 ;\n", {}, 2, "a relation or ';', got '\\+'"),
+    "opb name": (b"min: x1 ;\n", {}, 1, "expected a coefficient before 'x1'"),
+    "opb factor": (b"min: +1 x1 ;\n+1 x1 +2 >= 1 ;\n", {}, 2, "expected a variable behind 2, got '>='"),
+    "opb end": (b"min: +1 x1 ;\n+1 x1 >= 1\n", {}, 2, "expected '>=', '<=' or '=', a number and ';', got '>= 1'"),
+    "opb relation": (b"min: +1 x1 ;\n+1 x1 ;\n", {}, 2, "expected '>=', '<=' or '=', a number and ';', got ';'"),
+    "opb objective": (b"min: +1 x1 ;\nmin: +1 x1 ;\n", {}, 2, "a second objective"),
+    "opb objective end": (b"min: +1 x1 >= 1 ;\n", {}, 1, "expected ';' behind the objective, got '>='"),
+    "opb count": (b"* #variable= 1 #constraint= 2\n+1 x1 >= 0 ;\n", {}, 2, "expected 2 constraints .*, got 1"),
+    "opb range": (b"* #variable= 1 #constraint= 1\n+1 x2 >= 0 ;\n", {}, None, "expected variables x1..x1 .*, got 'x2'"),
+    "opb huge": (b"min: +1 x1 ;\n+99999999999999999999 x1 +1 x2 >= 1 ;\n", {}, None, "must hold|64 bits|too large"),
+    "opb soft": (b"soft: x ;\n[1] +1 x1 >= 1 ;\n", {}, 1, "expected 'soft: NUMBER ;', got 'x'"),
+    "opb limit": (b"soft: 1 ;\n[1] +1 x1 >= 1 ;\n", {}, None, "must cost less than 1; expected no limit"),
+    "opb none": (b"min: ;\n", {}, None, "no variable in the file"),
     "problem": (b"1 2\n", {"problem": "tsp"}, None, "unknown problem 'tsp'; known: "),
     "json": (b'{"format": ', {}, 1, "not valid JSON"),
     "json lines": (csp() + b'\n{"format": }\n', {}, 2, "not valid JSON"),
@@ -247,7 +276,7 @@ def _write(path, content):
 
 MUTATIONS_EACH = 300
 KINDS = ["lines", "csv", "grid", "col", "weighted col", "gset", "edges", "json", "all kinds", "gz", "xz", "g6", "gml"]
-KINDS += ["latin", "forced latin", "qubo", "ising", "npz"]
+KINDS += ["latin", "forced latin", "qubo", "ising", "npz", "cnf", "wcnf", "opb", "wbo"]
 assert MUTATIONS_EACH * len(KINDS) >= 2000
 FRAGMENTS = b"-1 0 99 999999999 1e400 nan NaN , \xff \0 { } [ ] null true . # | 0.5".split(b" ")
 FRAGMENTS += [b"\n", b" ", b'"', b"e 1 1\n", b"p edge 3 3\n", b"1 2 3\n"]
@@ -265,6 +294,10 @@ def valid_file(kind: str, folder) -> tuple[str, bytes, dict]:
 
         formats.write([EVERYTHING, *puzzles], folder / "p.jsonl")
         return "p.jsonl", (folder / "p.jsonl").read_bytes(), {}
+    if kind == "cnf":
+        return "p.cnf", b"c small\np cnf 5 5\n1 -2 0\n2 3 -4 0\n-1 0\n4 5 0\n-3 -5 0\n", {}
+    if kind == "wbo":
+        return "p.wbo", b"soft: ;\n[3] +2 x1 -1 ~x2 >= 1 ;\n+1 x1 x2 +1 x3 = 1 ;\n[12] +1 x3 +1 x2 <= 1 ;\n", {}
     if kind == "g6":
         return "p.g6", nx.to_graph6_bytes(nx.petersen_graph()), {"problem": "maxcut"}
     if kind == "gml":
@@ -279,6 +312,8 @@ def valid_file(kind: str, folder) -> tuple[str, bytes, dict]:
         "latin": ("latin", "p.txt", {"order": 5}, {}),
         "forced latin": ("latin", "p.latin", {"order": 3}, {"problem": "latin"}),
         "qubo": ("qubo", "p.qubo", {"variables": 12}, {}),
+        "wcnf": ("qubo", "p.wcnf", {"variables": 6}, {}),
+        "opb": ("mis", "p.opb", {}, {}),
         "ising": ("qubo", "p.ising", {"variables": 12}, {}),
         "npz": ("maxcut", "p.npz", {"vertices": 12, "p_min": 0.2, "weights": "normal"}, {"problem": "maxcut"}),
         "gz": ("maxcut", "p.gset.gz", {"vertices": 12, "p_min": 0.2}, {}),

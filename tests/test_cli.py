@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -179,6 +180,29 @@ def test_usage_errors_are_one_line_and_exit_2(arguments, message, capsys, tmp_pa
     assert message in err
     assert err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("blogdit so", {"solve"}),
+        ("blogdit solve x --problem m", {"maxcut", "mis"}),
+        ("blogdit solve x --model su", {"sudoku"}),
+        ("blogdit info mi", {"mis"}),
+        ("blogdit solve x --finish a", {"auto", "annealing"}),
+        ("blogdit solve x --device c", {"cpu", "cuda"}),
+    ],
+)
+def test_shells_complete(words, expected):
+    environment = {"_BLOGDIT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    done = subprocess.run(
+        [sys.executable, "-c", "from blogdit.cli.app import main; main()"],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert set(done.stdout.split()) == expected
 
 
 def test_version(capsys):

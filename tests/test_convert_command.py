@@ -9,6 +9,8 @@ import pytest
 
 from blogdit import formats
 from blogdit.cli.app import run
+from blogdit.core.constraints import Sum
+from blogdit.core.instance import Instance
 from blogdit.problems import generate
 from test_formats import NINE, SOLVED, same
 
@@ -34,11 +36,15 @@ def stdin(tmp_path, monkeypatch):
         ("mis", "a.jsonl", "b.col.gz", []),
         ("qubo", "a.qubo", "b.ising", []),
         ("sudoku", "a.txt", "b.jsonl", []),
+        ("pseudo-boolean", "a.opb", "b.json", []),
     ],
 )
 def test_there_and_back_again(tmp_path, problem, first, second, options):
     settings = {"p_min": 0.3, "p_max": 0.4} if problem == "coloring" else {}
-    (instance,) = generate(problem, 1, seed=2, **settings)
+    if problem == "pseudo-boolean":
+        instance = Instance([2, 2, 2], (Sum([[0, 1, 2]], [[3, -1, 2]], [[1, 0, 1]], [2], [2]),), problem=problem)
+    else:
+        (instance,) = generate(problem, 1, seed=2, **settings)
     formats.write(instance, tmp_path / first)
     back = tmp_path / f"c{''.join((tmp_path / first).suffixes)}"
     assert run(["convert", str(tmp_path / first), str(tmp_path / second)]) == 0
@@ -95,9 +101,10 @@ def test_errors_name_standard_input_and_its_line(stdin, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["g.gset", "g.cnf"], "g.cnf: no format is written as .cnf; expected --to, or .json"),
+        (["g.gset", "g.lp"], "g.lp: no format is written as .lp; expected --to, or .json"),
+        (["g.gset", "g.cnf"], "g.cnf: a cnf file has no objective; use .wcnf"),
         (["g.gset", "g.col"], "g.col: a col file has no place for weights of edges"),
-        (["g.gset", "g.json", "--to", "cnf"], "unknown format 'cnf'; expected one of sudoku, json, latin, col"),
+        (["g.gset", "g.json", "--to", "lp"], "unknown format 'lp'; expected one of sudoku, json, latin, col"),
         (["g.gset", "-", "--to", "npz"], "a sparse matrix is no text; expected a file instead of standard output"),
         (["g.gset", "g.gset"], "g.gset: exists already; expected another file"),
         (["none.gset", "h.gset"], "none.gset: no such file"),

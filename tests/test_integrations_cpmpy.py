@@ -15,7 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import blogdit
-from blogdit.core.constraints import AllDifferent, Conflict, Count, Linear, NotEqual, Table
+from blogdit import formats
+from blogdit.core.constraints import AllDifferent, Conflict, Count, Function, Linear, NotEqual, Sum, Table
+from blogdit.core.errors import InputError
 from blogdit.finishers.base import Deadline, Task
 from blogdit.finishers.exact import Exact
 from blogdit.problems import coloring, mis
@@ -133,6 +135,86 @@ def test_the_optimum_is_the_one_of_enumeration(constraints, goal, minimize):
 def test_what_kind_of_constraint_says_it(constraint, kinds):
     assert {type(group) for group in CPM_blogdit(cp.Model(constraint)).native_model.constraints} <= kinds
     assert kinds <= {Linear, Table} | {type(g) for g in CPM_blogdit(cp.Model(constraint)).native_model.constraints}
+
+
+LARGE = cp.intvar(-3, 40, shape=4, name="large")
+INDEX = cp.intvar(1, 3, name="index")
+NEWER = [
+    (b0.implies(LARGE[0] + 2 * LARGE[1] >= 30), {Sum}),
+    ((~b0).implies(LARGE[0] - LARGE[1] == 4), {Sum}),
+    (b0 == (cp.sum(LARGE) <= 60), {Sum}),
+    (b0 == (LARGE[0] + LARGE[1] != 30), {Sum}),
+    ((LARGE[0] > 20).implies(LARGE[1] + LARGE[2] <= 10), {Sum}),
+    (cp.max(LARGE) == LARGE[0], {Function}),
+    (cp.min([LARGE[1], LARGE[2], 7]) == LARGE[3], {Function}),
+    (cp.max(LARGE) >= 35, {Function}),
+    (cp.Element(list(LARGE), INDEX) == LARGE[0], {Function}),
+    (cp.AllDifferent([LARGE[i] + i for i in range(4)]), {AllDifferent}),
+    (cp.AllDifferent([LARGE[0] - 5, LARGE[1], INDEX]), {AllDifferent}),
+]
+
+
+@pytest.mark.parametrize(("constraint", "kinds"), NEWER, ids=str)
+def test_newer_kinds_say_it_exactly(constraint, kinds):
+    """Where a table would be too large: random values are possible in the instance where they fulfil the constraint."""
+    assert kinds <= {type(group) for group in CPM_blogdit(cp.Model(constraint)).native_model.constraints}
+    rng, variables = np.random.default_rng(0), [*LARGE, INDEX, b0]
+    tried: dict[bool, int] = {False: 0, True: 0}
+    for _ in range(500):
+        # Near values make equalities likely.
+        near = rng.integers(-3, 38) + rng.integers(0, 3, 4) if rng.random() < 0.5 else rng.integers(-3, 41, 4)
+        values = [*near.tolist(), int(rng.integers(1, 4)), int(rng.integers(0, 2))]
+        for variable, value in zip(variables, values, strict=True):
+            variable._value = value
+        holds = bool(argval(constraint))
+        if tried[holds] < 3:
+            tried[holds] += 1
+            fixed = [variable == value for variable, value in zip(variables, values, strict=True)]
+            assert CPM_blogdit(cp.Model(constraint, fixed)).solve(**QUICK) == holds, values
+    assert min(tried.values()) > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.cnf", "p cnf 3 4\n1 -2 0\n2 3 0\n-1 -3 0\n1 2 3 0\n"),
+        ("a.wcnf", "h 1 2 0\n5 -1 0\n7 -2 3 0\n2 -3 0\n"),
+        (
+            "a.opb",
+            "* #variable= 2 #constraint= 1\nmin: +2 x1 -3 x2 ;\n+3 x1 +1 ~x2 >= 1 ;\n",
+        ),
+    ],
+)
+def test_files_mean_to_cpmpy_what_they_mean_to_us(tmp_path, name, text):
+    """Read by CPMpy and by our own reader, and solved by CP-SAT: the same status, and the same objective."""
+    from blogdit.integrations.cpmpy_files import read
+
+    (tmp_path / name).write_text(text)
+    (own,) = blogdit.solve(formats.read(tmp_path / name), finish="exact", steps=2, device="cpu")
+    theirs = read(tmp_path / name)
+    (other,) = blogdit.solve(theirs, finish="exact", steps=2, device="cpu")
+    assert theirs.name == "a"
+    assert own.verdict.satisfied
+    assert other.verdict.satisfied
+    assert own.objective == other.objective
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "message"),
+    [
+        ("none.opb", None, "none.opb: no such file"),
+        ("a.opb", "tsp", "unknown format 'tsp'; expected one of mps, lp"),
+        ("a.what", None, "a.what: CPMpy cannot read it: No file format"),
+        ("a.opb", None, "a.opb: CPMpy cannot read it: "),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path, name, form, message):
+    from blogdit.integrations.cpmpy_files import read
+
+    for one in ("a.opb", "a.what"):
+        (tmp_path / one).write_text("* #variable= 1 #constraint= 1\nthis is nothing\n")
+    with pytest.raises(InputError, match=message):
+        read(tmp_path / name, form)
 
 
 def test_a_variable_with_many_values_in_the_objective():

@@ -210,13 +210,13 @@ def _constrained(left, sense, bound, **options):
     ("model", "message"),
     [
         (
-            _constrained(dimod.Binary("x") * dimod.Binary("y"), "<=", 1),
-            "constraint 'c' is quadratic; expected a linear",
+            _constrained(dimod.Integer("i", upper_bound=99) * dimod.Integer("j", upper_bound=99), "<=", 1),
+            "'.' times '.' has 10000 cases; expected at most 4096",
         ),
         (_constrained(dimod.Binary("x") / 3, "<=", 1), "constraint 'c' cannot be exact; expected .* 6 decimals"),
         (
-            _constrained(dimod.Binary("x") + 0, "<=", 0, weight=2),
-            "constraint 'c' is soft; expected constraints that must",
+            _constrained(dimod.Integer("i", upper_bound=9999) + 0, "<=", 0, weight=2),
+            "soft constraint 'c' adds up to more than 4096 numbers; expected fewer",
         ),
         (_constrained(dimod.Real("r") + 0, "<=", 1), "variable 'r' is REAL; expected BINARY, SPIN or INTEGER"),
         (_constrained(dimod.Integer("i") + 0, "<=", 1), "variable 'i' has 9007199254740992 values; expected bounds"),
@@ -225,6 +225,74 @@ def _constrained(left, sense, bound, **options):
 def test_constraints_that_cannot_be_said(model, message):
     with pytest.raises(ValueError, match=message):
         CQMSampler().sample_cqm(model)
+
+
+@st.composite
+def extended_models(draw):
+    """With quadratic and soft constraints."""
+    model = dimod.ConstrainedQuadraticModel()
+    parts = [dimod.Binary("a"), dimod.Spin("s"), dimod.Integer("i", lower_bound=-1, upper_bound=2)]
+    model.set_objective(sum(draw(weight) * part for part in parts) + draw(weight) * parts[0] * parts[2])
+    for number in range(draw(st.integers(1, 3))):
+        left = sum(draw(weight) * part for part in parts)
+        if draw(st.booleans()):
+            left += draw(weight) * parts[0] * parts[1] + draw(weight) * parts[2] * parts[2]
+        options = {"weight": draw(st.integers(1, 8)) / 2} if draw(st.booleans()) else {}
+        sense = draw(st.sampled_from(["<=", ">=", "=="]))
+        model.add_constraint(left + 0 * parts[0], sense=sense, rhs=draw(weight), label=f"c{number}", **options)
+    return model
+
+
+@settings(**ALWAYS)
+@given(extended_models())
+def test_quadratic_and_soft_constraints(model):
+    """Each sample has dimod's energy and feasibility; variables behind the model's own follow from these."""
+    samples = dimod.ExactCQMSolver().sample_cqm(model)
+    instance, labels = of_cqm(model), list(model.variables)
+    for row in samples.data(["sample", "energy", "is_feasible"], sorted_by=None):
+        values = [_index(instance, labels, label, row.sample[label]) for label in labels]
+        verdict = _completed(instance, values)
+        assert verdict.satisfied == row.is_feasible
+        if verdict.satisfied:
+            assert (verdict.objective or 0) == pytest.approx(row.energy)
+    best = CQMSampler(device="cpu").sample_cqm(model, **QUICK)
+    feasible = samples.filter(lambda row: row.is_feasible)
+    assert bool(best.first.is_feasible) == bool(len(feasible))
+    if len(feasible):
+        assert best.first.energy == pytest.approx(feasible.first.energy)
+
+
+def _index(instance, labels, label, number) -> int:
+    place = labels.index(label)
+    start = {"a": 0, "s": -1, "i": -1}[label]
+    return (
+        instance.values[place].index(number) if instance.values else int(number - start) // (2 if label == "s" else 1)
+    )
+
+
+def _completed(instance, values):
+    """The check of an assignment with the variables that follow; what has no value there cannot hold."""
+    known = list(values) + [0] * (instance.size - len(values))
+    for variable, group, row in instance.derived:
+        scope, fits = instance.constraints[group].scope(row).tolist(), []
+        for value in range(instance.domain_sizes[variable]):
+            known[variable] = value
+            numbers = instance.domains.numbers(np.array(known))
+            if not instance.constraints[group].violations(np.array(known), numbers)[row]:
+                fits.append(value)
+        assert len(fits) <= 1, scope
+        known[variable] = fits[0] if fits else 0
+    return instance.verify(known)
+
+
+def test_penalties_are_linear_or_quadratic():
+    """Three of four bits where at most one is allowed: 2 too many, at weight 3."""
+    for penalty, expected in (("linear", 6.0), ("quadratic", 12.0)):
+        model = dimod.ConstrainedQuadraticModel()
+        bits = [dimod.Binary(f"b{i}") for i in range(3)]
+        model.add_constraint(sum(bits), "<=", 1, label="few", weight=3, penalty=penalty)
+        instance = of_cqm(model)
+        assert instance.verify([1, 1, 1, instance.values[3].index(3)]).objective == expected
 
 
 def test_a_constant_constraint_holds_or_not():

@@ -44,6 +44,14 @@ def test_many_instances_get_a_line_each(solve, tmp_path, lines):
     assert {row.split()[0] for row in rows} == {f"p:{number}" for number in range(1, 9)}
 
 
+def test_a_table_of_few(solve, tmp_path, lines):
+    """Also beside a file of results."""
+    code, out, _ = solve(write(tmp_path / "p.txt", lines[:2]), "--steps", 300, "--table", "--out", tmp_path / "o.jsonl")
+    assert code == 0
+    assert [row.split()[0] for row in out.splitlines()] == ["instance", "p:1", "p:2"]
+    assert len((tmp_path / "o.jsonl").read_text().splitlines()) == 2
+
+
 def test_json_gives_a_record_per_instance(solve, tmp_path, lines):
     path = write(tmp_path / "p.txt", lines[:20])
     code, out, _ = solve(path, "--json", "--steps", 300, "--seed", 7)
@@ -373,6 +381,7 @@ def test_a_missing_file_beside_a_good_one(solve, tmp_path, lines):
         (["--threads", "100000"], "threads must be from 1 to 1024, got 100000"),
         (["--seed", str(1 << 63)], "seed"),
         (["--steps", "many"], "steps"),
+        (["--json", "--table"], "--json and --table both go to stdout; expected one of them"),
         (["--total-time", "nan"], "total-time"),
     ],
 )

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from blogdit.core.problem import Problem
     from blogdit.core.result import Result
     from blogdit.formats import read, read_solutions, write, write_solutions
+    from blogdit.integrations.hub import push
+    from blogdit.integrations.ortools import from_cp_model, hint
     from blogdit.problems import families, generate
     from blogdit.problems.answers import render
 
@@ -29,14 +31,17 @@ _NAMES_OF = {
     "core.problem": ("Problem",),
     "core.result": ("Result",),
     "formats": ("read", "read_solutions", "write", "write_solutions"),
+    "integrations.hub": ("push",),
+    "integrations.ortools": ("from_cp_model", "hint"),
     "problems": ("families", "generate"),
     "problems.answers": ("render",),
 }
 
 __all__ = [
     "AllDifferent", "Conflict", "Count", "Function", "InputError", "Instance", "Linear", "NotEqual", "Objective",
-    "Problem", "Result", "Sum", "Table", "Verdict", "Violation", "as_instance", "families", "generate", "load",
-    "read", "read_solutions", "render", "sample", "solve", "solve_each", "stream", "train", "write", "write_solutions",
+    "Problem", "Result", "Sum", "Table", "Verdict", "Violation", "as_instance", "families", "from_cp_model",
+    "generate", "hint", "load", "push", "read", "read_solutions", "render", "sample", "solve", "solve_each", "stream",
+    "train", "write", "write_solutions",
 ]  # fmt: skip
 
 

@@ -13,11 +13,12 @@ from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.core.result import Result
 from blogdit.finishers import FINISHERS
+from blogdit.formats.results import Results
 from blogdit.integrations._instances import as_instance as as_instance
 from blogdit.integrations._instances import is_one
 from blogdit.network.checkpoint import Model, load_model
 from blogdit.network.runtime import process_group, resolve_device
-from blogdit.problems import families, own
+from blogdit.problems import families, own, pictures
 from blogdit.solver.events import Finished, Step
 from blogdit.solver.options import SolveKeywords, SolveOptions
 from blogdit.solver.session import Session
@@ -29,6 +30,7 @@ from blogdit.training.recipe import Recipe, recipe
 from blogdit.training.state import Budget
 from blogdit.training.trainer import Trainer
 
+Result.pictures = pictures
 DEFAULT_SECONDS = 10.0  # for an instance, where no budget is given
 
 WEIGHTS = Path(__file__).parent / "weights"
@@ -51,8 +53,13 @@ def model_file(model: str | Path) -> Path:
 
 
 def load(model: str | Path) -> Model:
-    """A bundled model by name, one from a file, or the best of a training run by its folder. If that holds the file of
-    a problem of your own, its code is run: answers are then shown as it says."""
+    """A bundled model by name, one from a file, "hf:OWNER/NAME" from the Hugging Face Hub, or the best of a training run
+    by its folder. If that holds the file of a problem of your own, its code is run: answers are then shown as it says.
+    """
+    if str(model).startswith("hf:"):
+        from blogdit.integrations.hub import fetch
+
+        return fetch(str(model))
     loaded = load_model(model_file(model))
     if Path(model).is_dir() and str(model) not in bundled_models():
         loaded.name = Path(model).resolve().name
@@ -159,7 +166,7 @@ def solve(
     seed: int = 0,
     problem: str | None = None,
     colors: int | None = None,
-) -> list[Result]:
+) -> Results:
     """A checked Result for each instance, in the order of the input.
 
     `instances` is an Instance, or anything that `as_instance` takes, or several of them. Graphs need the `problem` to
@@ -179,7 +186,7 @@ def solve(
     events = pool.run(everyone)
     found = {event.index: event.result for event in events if isinstance(event, Finished)}
     # Those that the total time did not suffice for have no better answer than their givens.
-    return [found.get(place) or Result(i, i.given_values, seed=seed) for place, i in enumerate(everyone)]
+    return Results(found.get(place) or Result(i, i.given_values, seed=seed) for place, i in enumerate(everyone))
 
 
 def _checked(instances: Any, problem: str | None, colors: int | None) -> Iterator[Instance]:
@@ -261,13 +268,13 @@ def sample(
     model: str | Path | Model | None = None,
     device: str = "auto",
     seed: int = 0,
-) -> list[Result]:
+) -> Results:
     """Where `count` independent chains are after `steps` steps: a spread of assignments, valid or not."""
     try:
         count, steps = whole_number(count, "count", 1), whole_number(steps, "steps", 1)
     except ValueError as error:
         raise InputError(str(error)) from None
-    return solver_for(instance, model, device, seed=seed).sample(instance, count, steps)
+    return Results(solver_for(instance, model, device, seed=seed).sample(instance, count, steps))
 
 
 def train(

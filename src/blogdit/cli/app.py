@@ -27,7 +27,7 @@ from blogdit.core.errors import InputError
 
 COMMANDS = (solve, train, generate, convert, verify, bench, info)
 
-app = typer.Typer(name="blogdit", add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = typer.Typer(name="blogdit", pretty_exceptions_enable=False, rich_markup_mode=None)
 for command in COMMANDS:
     app.command()(command)
 

@@ -30,6 +30,7 @@ def convert(
     Examples:
       blogdit convert graph.col graph.json --colors 5
       blogdit convert cut.gset cut.qubo
+      blogdit convert formula.cnf formula.opb
       blogdit convert - - --problem mis --to col < graph.edges
       blogdit convert puzzles.txt puzzles/
     """

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import blogdit
+from blogdit.cli.options import WEIGHTS, models
 from blogdit.problems import families
 
-WEIGHTS = Path(blogdit.__file__).parent / "weights"
 PACKAGES = ("torch", "numpy", "networkx", "safetensors", "ortools")
 
 
 def info(
     model: Annotated[
-        str | None, typer.Argument(metavar="[MODEL]", help="A bundled model or a file: show where it comes from.")
+        str | None,
+        typer.Argument(metavar="[MODEL]", help="A bundled model or a file: show its origin.", autocompletion=models),
     ] = None,
 ) -> None:
     """Show versions, the problem families with the settings of their generators, and the bundled models.

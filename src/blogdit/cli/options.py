@@ -2,18 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+import blogdit
 from blogdit.core.constraints import LARGEST_SEED
 from blogdit.core.errors import InputError
+from blogdit.problems import families
 
-Problem = Annotated[str | None, typer.Option(help="Read it as sudoku, latin, coloring, maxcut, mis or qubo.")]
+WEIGHTS = Path(blogdit.__file__).parent / "weights"
+
+
+def completes(*names: str) -> Callable[[str], list[str]]:
+    """For shells: the names that begin with what has been typed. Typer knows the argument by its name."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names if name.startswith(incomplete)]
+
+    return complete
+
+
+def models(incomplete: str) -> list[str]:
+    """The bundled models that begin with what has been typed."""
+    return completes(*(path.stem for path in sorted(WEIGHTS.glob("*.safetensors"))))(incomplete)
+
+
+def problems(incomplete: str) -> list[str]:
+    return completes(*sorted(families()))(incomplete)
+
+
+Problem = Annotated[
+    str | None,
+    typer.Option(help="Read it as sudoku, latin, coloring, maxcut, mis or qubo.", autocompletion=problems),
+]
 Colors = Annotated[int | None, typer.Option(help="Number of colours, for graph colouring.")]
 Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of everything random.")]
-Device = Annotated[str, typer.Option(help="auto (a GPU if there is one), cpu or cuda.")]
+Device = Annotated[
+    str,
+    typer.Option(help="auto (a GPU if there is one), cpu or cuda.", autocompletion=completes("auto", "cpu", "cuda")),
+]
 Settings = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="A setting; may be repeated.")]
 
 

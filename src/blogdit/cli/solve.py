@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from blogdit.cli.interrupts import Interrupts
-from blogdit.cli.options import Colors, Device, Problem, Seed
+from blogdit.cli.options import Colors, Device, Problem, Seed, completes, models
 from blogdit.cli.solve_output import FEW, Tally, View, print_answer, print_header, print_json, print_row
 from blogdit.core.errors import InputError
 from blogdit.core.result import VALID
@@ -39,10 +39,16 @@ def solve(
     schedule: Annotated[str | None, typer.Option(help="Blocks shrink over a --cycle or over the budget.")] = None,
     cycle: Annotated[int | None, typer.Option(min=1, help="Steps before a stuck chain is reheated.")] = None,
     finish: Annotated[
-        str | None, typer.Option(help="What follows the sampler: auto, none, exact, annealing, swaps, tabu, descent.")
+        str | None,
+        typer.Option(
+            help="What follows the sampler: auto, none, exact, annealing, swaps, tabu, descent.",
+            autocompletion=completes("auto", "none", "exact", "annealing", "swaps", "tabu", "descent"),
+        ),
     ] = None,
     finish_share: Annotated[float | None, typer.Option(help="Its part of a time limit, up to 1 (default 0.5).")] = None,
-    model: Annotated[str | None, typer.Option(help="A bundled model or a file; else that of the problem.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="A bundled model or a file; else that of the problem.", autocompletion=models)
+    ] = None,
     device: Device = "auto",
     threads: Annotated[int | None, typer.Option(min=1, help="Threads on the CPU.")] = None,
     batch_size: Annotated[int | None, typer.Option(min=1, help="Instances on the device at a time.")] = None,
@@ -51,6 +57,7 @@ def solve(
     resume: Annotated[bool, typer.Option("--resume", help="Skip the instances that --out holds already.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first broken instance.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print a JSON object per instance.")] = False,
+    table: Annotated[bool, typer.Option("--table", help="Print a line per instance, also of few.")] = False,
     live: Annotated[bool, typer.Option("--live", help="Show every step of the instance in work.")] = False,
     trace: Annotated[Path | None, typer.Option(help="Write a JSON line per step to this file.")] = None,
 ) -> None:
@@ -68,9 +75,12 @@ def solve(
       blogdit solve puzzles.txt --out answers.jsonl
       blogdit solve puzzles.txt --out answers.jsonl --resume     (after an interruption)
       blogdit solve graphs/ --problem mis --chains 8 --json
+      blogdit solve puzzles.txt --table                          (a line for each)
       blogdit solve puzzle.txt --finish none --live              (watch the sampler alone)
       blogdit solve graph.col --colors 3 --finish exact          (a colouring, or a proof that there is none)
     """
+    if json and table:
+        raise InputError("--json and --table both go to stdout; expected one of them")
     if resume and out is None:
         raise InputError("--resume goes on with a file of results; expected --out FILE")
     options: SolveKeywords = {
@@ -102,7 +112,7 @@ def solve(
         if results is not None:
             instances = _unanswered(instances, results, tally)
         instances = takewhile(lambda _: interrupts.received is None, instances)
-        view, instances = _view_of(instances, json, filed=results is not None)
+        view, instances = _view_of(instances, json, table, filed=results is not None)
         for event in pool.run(instances):
             if isinstance(event, Step):
                 display.show(event)
@@ -149,15 +159,17 @@ def _unanswered(instances: Iterable[Instance], results: RecordFile, tally: Tally
         tally.skipped_invalid += held.status not in VALID
 
 
-def _view_of(instances: Iterator[Instance], json: bool, filed: bool) -> tuple[View, Iterator[Instance]]:
-    """How answers go to stdout: as JSON if asked for, not at all if they are filed, else for people: in full if there
-    are few, a line each if there are many. Looks at the first instances, and hands them back with the others."""
-    if json or filed:
+def _view_of(instances: Iterator[Instance], json: bool, table: bool, filed: bool) -> tuple[View, Iterator[Instance]]:
+    """How answers go to stdout: as JSON or a table if asked for, not at all if they are filed, else for people: in full
+    if there are few, a line each if there are many. Looks at the first instances, and hands them back with the others.
+    """
+    if json or (filed and not table):
         return View(print_json if json else None), instances
-    first = list(islice(instances, FEW + 1))
-    if len(first) > FEW:
+    first = list(islice(instances, 0 if table else FEW + 1))
+    table = table or len(first) > FEW
+    if table:
         print_header()
-    view = View(print_row) if len(first) > FEW else View(print_answer, in_order=True)
+    view = View(print_row) if table else View(print_answer, in_order=True)
     return view, chain(first, instances)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,7 @@ class Result:
     proved_by: str | None = None  # its name
     sampler: Sampled | None = None  # None if the sampler took no step; what it found itself needs no word
     verdict: Verdict = field(init=False)
+    pictures: ClassVar[Any] = None  # `problems.pictures`, which `api` puts here: it knows how families show answers
 
     def __post_init__(self) -> None:
         values: npt.NDArray[np.int64] = np.array(self.values, np.int64)
@@ -85,6 +86,15 @@ class Result:
         return {
             label: call(i, value) for i, (label, value) in enumerate(zip(labels, self.values.tolist(), strict=True))
         }
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the answer with matplotlib: a grid, a graph, or values in a row. Returns the axes."""
+        if self.pictures is None:
+            raise RuntimeError("pictures need the package; expected import blogdit and its solve")
+        return self.pictures.plot(self, axes)
+
+    def _repr_html_(self) -> str | None:
+        return None if self.pictures is None else self.pictures.html_of(self)
 
     def record(self) -> dict[str, Any]:
         """The JSON object that files and the command line use."""

@@ -16,12 +16,14 @@ from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.formats import graph_text
 from blogdit.formats.adjacency import read_npz, write_npz
+from blogdit.formats.cnf_text import cnf_lines, looks_like_cnf, read_cnf, wcnf_lines
 from blogdit.formats.json_text import from_json, holds_json_lines, looks_like_json, read_json, to_json, write_json
 from blogdit.formats.latin_text import count_squares, looks_like_latin, read_latin, write_latin
+from blogdit.formats.opb_text import looks_like_opb, opb_lines, read_opb
 from blogdit.formats.qubo_text import looks_like_qubo, read_qubo, write_ising, write_qubo
 from blogdit.formats.solutions import read_solutions, record, write_solutions
 from blogdit.formats.sudoku_text import holds_puzzle_lines, looks_like_sudoku, read_sudoku, write_sudoku
-from blogdit.formats.text import OnError, create_text, open_lines, plain_stem, plain_suffix
+from blogdit.formats.text import Lines, OnError, create_text, open_lines, plain_stem, plain_suffix
 from blogdit.problems import families, family, qubo
 from blogdit.problems.base import Family
 from blogdit.problems.graphs import Graph
@@ -42,13 +44,18 @@ __all__ = [
 
 WRITERS = {
     **{".json": "json", ".jsonl": "json", ".latin": "latin", ".col": "col", ".gset": "gset", ".edges": "edges"},
-    **{".npz": "npz", ".qubo": "qubo", ".ising": "ising"},
+    **{".npz": "npz", ".qubo": "qubo", ".ising": "ising", ".cnf": "cnf", ".wcnf": "wcnf", ".opb": "opb", ".wbo": "opb"},
 }
-NATIVE = {"sudoku": "sudoku", "latin": "latin", "coloring": "col", "mis": "col", "maxcut": "gset", "qubo": "qubo"}
+NATIVE = {
+    **{"sudoku": "sudoku", "latin": "latin", "coloring": "col", "mis": "col", "maxcut": "gset", "qubo": "qubo"},
+    **{"sat": "cnf", "maxsat": "wcnf", "pseudo-boolean": "opb"},
+}
 SUFFIXES = {"sudoku": ".txt"}  # of formats whose suffix is not their name
 FORMS = ("sudoku", *dict.fromkeys(WRITERS.values()))
 OF_MANY = ("json", "sudoku", "latin")  # formats that hold any number of instances, and no graph
 QUADRATIC = {"qubo": write_qubo, "ising": write_ising}
+BOOLEAN = {"cnf": cnf_lines, "wcnf": wcnf_lines, "opb": opb_lines}
+LONGEST_PREAMBLE = 1 << 14  # lines of comments that are looked at to recognise a file by what follows them
 
 
 def read(path: str | Path, problem: str | None = None, colors: int | None = None) -> list[Instance]:
@@ -90,7 +97,7 @@ def _stream(
         yield from_graph(read_npz(path), forced, colors, name, path)
         return
     with open_lines(path) as lines:
-        start = lines.peek(64)
+        start = _start(lines)
         if not any(line.strip() for line in start):
             raise InputError("empty file; expected an instance", lines.path)
         if suffix in graph_text.NETWORKX_SUFFIXES:
@@ -100,6 +107,8 @@ def _stream(
             yield from read_json(lines, name, forced.name if forced else None, on_error)
         elif (kind := _text_kind(start) if forced is None else NATIVE.get(forced.name)) == "qubo":
             yield read_qubo(lines, name)
+        elif kind in BOOLEAN or (forced is None and suffix in (".cnf", ".wcnf", ".opb", ".wbo")):
+            yield (read_opb if (kind or WRITERS[suffix]) == "opb" else read_cnf)(lines, name)
         elif kind == "latin":
             yield from read_latin(lines, name)
         elif kind == "sudoku":
@@ -114,16 +123,35 @@ def _stream(
                 yield from_graph(graph_text.read_edge_list(lines), forced, colors, name, lines.path)
         else:
             lines.take(1)  # says so if it is not even text
-            if forced is not None and (kind := _puzzle_kind(start)):
-                raise lines.error(f"{kind.title()} text; expected a graph, for --problem {forced.name}", line=1)
+            if forced is not None and (kind := _text_kind(start)):
+                raise lines.error(
+                    f"{kind.title() if kind in OF_MANY else kind} text; expected a graph, for --problem {forced.name}",
+                    line=1,
+                )
             raise lines.error(
-                "not a known format; expected Sudoku text, Latin squares, DIMACS .col, G-set, edges, a QUBO or JSON",
+                "not a known format; expected Sudoku text, Latin squares, DIMACS .col, .cnf or .wcnf, OPB, G-set, "
+                "edges, a QUBO or JSON",
                 line=1,
             )
 
 
+def _start(lines: Lines) -> list[str]:
+    """The first lines; of a file that begins with comments, these and what follows them."""
+    start = lines.peek(64)
+    while len(start) < LONGEST_PREAMBLE and all(line[:1] in "c*" for line in start):
+        more = lines.peek(2 * len(start))
+        if len(more) == len(start):
+            break
+        start = more
+    return start
+
+
 def _text_kind(start: list[str]) -> str | None:
-    return "qubo" if looks_like_qubo(start) else _puzzle_kind(start)
+    if looks_like_qubo(start):
+        return "qubo"
+    if looks_like_cnf(start):
+        return "cnf"
+    return "opb" if looks_like_opb(start) else _puzzle_kind(start)
 
 
 def _puzzle_kind(start: list[str]) -> str | None:
@@ -186,8 +214,9 @@ def native_suffix(problem: str, form: str | None = None) -> str:
 def write(instances: Instance | Iterable[Instance], path: str | Path, form: str | None = None) -> None:
     """Write instances, or one, to a file; its suffix tells the format, otherwise the problem's usual one is used.
 
-    .json and .jsonl (an object per line), .latin, .col (DIMACS), .gset, .edges, .qubo, .ising; each also with .gz or
-    .xz behind it. .npz is a sparse matrix. `-` is standard output. `form` names a format where the suffix does not.
+    .json and .jsonl (an object per line), .latin, .col (DIMACS), .gset, .edges, .qubo, .ising, .cnf, .wcnf, .opb (and
+    .wbo); each also with .gz or .xz behind it. .npz is a sparse matrix. `-` is standard output. `form` names a format
+    where the suffix does not.
     """
     instances = [instances] if isinstance(instances, Instance) else list(instances)
     for one in instances:
@@ -203,7 +232,8 @@ def write(instances: Instance | Iterable[Instance], path: str | Path, form: str 
         raise InputError(f"a {chosen} file holds one instance, got {len(instances)}; use .jsonl", path)
     try:
         quadratic = qubo.quadratic_of(instances[0]) if chosen in QUADRATIC else None
-        graph = None if chosen in (*OF_MANY, *QUADRATIC) else _graph_to_write(instances[0], chosen)
+        text = BOOLEAN[chosen](instances[0]) if chosen in BOOLEAN else None
+        graph = None if chosen in (*OF_MANY, *QUADRATIC, *BOOLEAN) else _graph_to_write(instances[0], chosen)
         if chosen == "npz" and graph is not None:
             write_npz(graph, path)
             return
@@ -212,6 +242,8 @@ def write(instances: Instance | Iterable[Instance], path: str | Path, form: str 
         with create_text(path) as handle:
             if quadratic is not None:
                 QUADRATIC[chosen](quadratic, handle)
+            elif text is not None:
+                handle.writelines(f"{line}\n" for line in text)
             elif graph is not None:
                 _write_graph(graph, instances[0], chosen, handle)
             else:

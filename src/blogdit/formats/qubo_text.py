@@ -17,12 +17,11 @@ from blogdit.core.arrays import FloatArray
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.formats.graph_text import MOST_VERTICES, Edges, number_text, refuse_absurd
-from blogdit.formats.text import Lines
+from blogdit.formats.text import Lines, hinted_offset
 from blogdit.problems import qubo
 from blogdit.problems.qubo import Quadratic
 
 VARTYPE = re.compile(r"#.*vartype\s*[:=]\s*(\w+)", re.IGNORECASE)
-OFFSET = re.compile(r"(?:c|#) blogdit offset=(\S+)")
 MAKE = {"BINARY": qubo.from_bits, "SPIN": qubo.from_spins}
 
 
@@ -54,8 +53,8 @@ def _read(lines: Lines) -> Quadratic:
         if line and line[0] not in "cp#":
             break
         next(lines)
-        if found := OFFSET.match(line):
-            offset = _offset(found[1], lines)
+        if (said := hinted_offset(line, lines)) is not None:
+            offset = said
         elif found := VARTYPE.match(line):
             vartype = found[1].upper()
             if vartype not in MAKE:
@@ -98,13 +97,6 @@ def _header(line: str, lines: Lines) -> tuple[int, int, int]:
     if size > MOST_VERTICES:
         raise lines.error(f"expected at most {MOST_VERTICES} variables, got {size}")
     return size, linear, couplings
-
-
-def _offset(text: str, lines: Lines) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise lines.error(f"expected a number as offset, got {text[:60]!r}") from None
 
 
 def write_qubo(form: Quadratic, handle: IO[str]) -> None:

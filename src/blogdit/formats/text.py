@@ -19,6 +19,7 @@ LONGEST_LINE = 1 << 28  # characters; a damaged archive could unpack to one endl
 GZIP_MAGIC, XZ_MAGIC = b"\x1f\x8b", b"\xfd7zXZ\x00"
 COMPRESSION_SUFFIXES = (".gz", ".xz")
 STANDARD = Path("-")  # standard input, or standard output
+_OFFSET = re.compile(r"[c#*] blogdit\b.*\boffset=(\S+)")
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")  # what the error handler "surrogateescape" makes of such bytes
 
 T = TypeVar("T")
@@ -106,6 +107,17 @@ class Lines:
             raise self.error("a binary file; expected text")
         if not line.isascii() and _NOT_UTF8.search(line):
             raise self.error("not text (UTF-8); expected a text file")
+
+
+def hinted_offset(line: str, lines: Lines) -> float | None:
+    """The constant of an objective, in a comment of our own writers: formats for solvers have no place for it."""
+    found = _OFFSET.match(line)
+    if found is None:
+        return None
+    try:
+        return float(found[1])
+    except ValueError:
+        raise lines.error(f"expected a number as offset, got {found[1][:60]!r}") from None
 
 
 @contextmanager

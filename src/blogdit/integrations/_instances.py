@@ -14,7 +14,7 @@ from blogdit.problems.graphs import Graph, as_graph
 
 def as_instance(data: Any, problem: str | None = None, colors: int | None = None, name: str = "") -> Instance:
     """An instance from what other packages have: a networkx graph, a sparse matrix of SciPy or a tuple (vertices,
-    edges[, weights]), each with the `problem` to solve on it, or a model of dimod or CPMpy."""
+    edges[, weights]), each with the `problem` to solve on it, or a model of dimod, CPMpy or OR-Tools' CP-SAT."""
     if isinstance(data, Instance):
         return data
     try:
@@ -26,6 +26,10 @@ def as_instance(data: Any, problem: str | None = None, colors: int | None = None
             from blogdit.integrations.cpmpy import CPM_blogdit
 
             return replace(CPM_blogdit(data).native_model, name=name)
+        if _package(data) == "ortools":
+            from blogdit.integrations.ortools_model import from_cp_model
+
+            return from_cp_model(data, name)
         if not is_one(data):
             raise InputError(f"expected instances, graphs or models, got {type(data).__name__}")
         chosen = None if problem is None else family(problem)
@@ -42,6 +46,6 @@ def _package(data: Any) -> str:
 
 def is_one(data: Any) -> bool:
     """Whether this is one problem, and not several: graphs can be iterated over, too."""
-    known = isinstance(data, Instance | Graph) or _package(data) in ("dimod", "cpmpy")
+    known = isinstance(data, Instance | Graph) or _package(data) in ("dimod", "cpmpy", "ortools")
     is_graph = hasattr(data, "tocoo") or (hasattr(data, "nodes") and hasattr(data, "edges"))
     return known or is_graph or (isinstance(data, tuple) and len(data) > 1 and isinstance(data[0], int))

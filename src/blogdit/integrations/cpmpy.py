@@ -21,6 +21,7 @@ except ModuleNotFoundError as error:
 import numpy as np
 from cpmpy.exceptions import NotSupportedError
 from cpmpy.expressions.core import Expression
+from cpmpy.expressions.globalconstraints import AllDifferent
 from cpmpy.expressions.globalfunctions import FloatSum
 from cpmpy.solvers.solver_interface import ExitStatus, SolverInterface, SolverStatus
 from cpmpy.solvers.utils import SolverLookup
@@ -100,7 +101,12 @@ class CPM_blogdit(SolverInterface):  # type: ignore[misc]
 
     def transform(self, cpm_expr: Any) -> list[Expression]:
         """Constraints that `statement` knows: flat ones as they are, where they can be said, else linear ones."""
-        said, left = _parted(self._flat([one_sided(one) for one in toplevel_list(cpm_expr)], GLOBALS | FUNCTIONS))
+        # Offsets are said as they are: to be flat, each would need a variable of its own.
+        given = [one_sided(one) for one in toplevel_list(cpm_expr)]
+        shifted = [one for one in given if isinstance(one, AllDifferent) and statement(one) is not None]
+        rest = [one for one in given if not any(one is other for other in shifted)]
+        said, left = _parted(self._flat(rest, GLOBALS | FUNCTIONS))
+        said += shifted
         if left:
             more, left = _parted(self._flat(left, GLOBALS))
             said += more

@@ -12,16 +12,26 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from blogdit.core.constraints import AllDifferent, Conflict, Constraint, Count, IntArray, Linear, NotEqual, Table
+from blogdit.core.constraints import (
+    AllDifferent,
+    Conflict,
+    Constraint,
+    Count,
+    Function,
+    IntArray,
+    Linear,
+    NotEqual,
+    Sum,
+    Table,
+)
 from blogdit.core.instance import Instance, Objective
 from blogdit.core.objective import Sense
-from blogdit.finishers.cp_variables import MOST_LITERALS
 from blogdit.problems import families
 
 Scope = tuple[int, ...]
@@ -53,6 +63,10 @@ class Builder:
     linear: list[tuple[Scope, Scope, str, int]] = field(default_factory=list)  # scope, coefficients, relation, bound
     counts: list[tuple[Scope, int, int, int]] = field(default_factory=list)  # scope, number, least, most
     tables: list[tuple[Scope, IntArray]] = field(default_factory=list)
+    shifted: list[tuple[Scope, Scope]] = field(default_factory=list)  # variables, and what is added to each: all differ
+    # scope, coefficients, low, high, and (variable, truth): the bounds hold if, or exactly where, the variable is so
+    reified: list[tuple[Scope, Scope, int | None, int | None, tuple[int, int], bool]] = field(default_factory=list)
+    functions: list[tuple[str, int, Scope]] = field(default_factory=list)  # "min", "max" or "element", result, scope
     sense: Sense | None = None
     weights: dict[int, float] = field(default_factory=dict)  # of the objective
     impossible: bool = False
@@ -88,17 +102,10 @@ class Builder:
             self.impossible = True
 
     def optimise(self, sense: Sense, terms: Iterable[tuple[float, int]]) -> None:
-        """Of rows (weight, variable). A variable with many values is counted in bits: an objective has a weight for
-        each value."""
+        """Of rows (weight, variable)."""
         self.sense, self.weights = sense, {}
         for weight, variable in terms:
-            low, span = self.low[variable], self.high[variable] - self.low[variable]
-            parts = [(1, variable)]
-            if span >= MOST_LITERALS:
-                parts = [(2**bit, self.new(0, 1)) for bit in range(span.bit_length())]
-                self.add_linear([(1, variable), *((-size, bit) for size, bit in parts)], "=", low)
-            for size, part in parts:
-                self.weights[part] = self.weights.get(part, 0.0) + weight * size
+            self.weights[variable] = self.weights.get(variable, 0.0) + weight
 
     def build(self, first: Iterable[str]) -> Built:
         """The variables with the names `first` come first, in natural order, the others as they were made."""
@@ -138,7 +145,10 @@ class Builder:
                 owner[i] = i = owner[owner[i]]
             return i
 
-        for scope in itertools.chain(self.all_different, self.not_equal, (row[0] for row in self.counts)):
+        # Results of functions are compared with numbers of their scopes; the index of an element is not.
+        compared = [(result, *(scope[1:] if which == "element" else scope)) for which, result, scope in self.functions]
+        together = (self.all_different, self.not_equal, (row[0] for row in self.counts), compared)
+        for scope in itertools.chain(*together):
             for other in scope[1:]:
                 owner[root(other)] = root(scope[0])
         roots = np.array([root(i) for i in range(len(low))], np.int64)
@@ -173,6 +183,7 @@ class Builder:
             scopes, numbers, least, most = (list(part) for part in zip(*self.counts, strict=True))
             values = [number - int(base[scope[0]]) for number, scope in zip(numbers, scopes, strict=True)]
             yield Count([at(scope) for scope in scopes], values, least, most)
+        yield from self._newer_groups(high, base, at)
         shared: dict[tuple[int, bytes], tuple[list[list[int]], IntArray]] = {}
         for scope, tuples in self.tables:
             members = list(scope)
@@ -182,12 +193,52 @@ class Builder:
         for places, allowed in shared.values():
             yield Table(np.array(places), allowed) if len(allowed) else NEVER
 
+    def _newer_groups(
+        self, high: IntArray, base: IntArray, at: Callable[[Sequence[int]], list[int]]
+    ) -> Iterator[Constraint]:
+        """Differences with offsets, sums under a condition, and functions."""
+        if self.shifted:
+            offsets = [[d + int(base[i]) for d, i in zip(row, scope, strict=True)] for scope, row in self.shifted]
+            yield AllDifferent([at(scope) for scope, _ in self.shifted], offsets)
+        for exactly in (False, True):
+            rows = [row for row in self.reified if row[5] is exactly]
+            if rows:
+                start = [sum(c * int(base[i]) for c, i in zip(row[1], row[0], strict=True)) for row in rows]
+                yield Sum(
+                    [at(row[0]) for row in rows],
+                    [row[1] for row in rows],
+                    None,
+                    [None if row[2] is None else row[2] - moved for row, moved in zip(rows, start, strict=True)],
+                    [None if row[3] is None else row[3] - moved for row, moved in zip(rows, start, strict=True)],
+                    [(at([row[4][0]])[0], 1 - int(base[row[4][0]]), row[4][1]) for row in rows],
+                    exactly,
+                )
+        for which in dict.fromkeys(which for which, _, _ in self.functions):
+            chosen = [(result, scope) for kind, result, scope in self.functions if kind == which]
+            scopes = [_from_base(scope, base, high) if which == "element" else scope for _, scope in chosen]
+            yield Function(which, at([result for result, _ in chosen]), [at(scope) for scope in scopes])
+
     def _objective(self, sizes: IntArray, place: IntArray) -> Objective | None:
+        """Bits are literals, as families of graph problems have them, and others numbers."""
         if self.sense is None:
             return None
         rows = sorted((int(place[variable]), weight) for variable, weight in self.weights.items() if weight)
-        terms = [(at, value, weight * value) for at, weight in rows for value in range(1, int(sizes[at]))]
-        return Objective(self.sense, unary=[term[:2] for term in terms], unary_weights=[term[2] for term in terms])
+        bits = [(at, weight) for at, weight in rows if sizes[at] == 2]
+        others = [(at, weight) for at, weight in rows if sizes[at] > 2]
+        return Objective(
+            self.sense,
+            unary=[(at, 1) for at, _ in bits],
+            unary_weights=[weight for _, weight in bits],
+            linear=[at for at, _ in others],
+            linear_weights=[weight for _, weight in others],
+        )
+
+
+def _from_base(scope: Scope, base: IntArray, high: IntArray) -> Scope:
+    """The index of an element and what it chooses from, where its first value is not the number 0."""
+    index, *choices = scope
+    numbers = range(int(base[index]), int(high[index]) + 1)
+    return (index, *(choices[min(max(number, 0), len(choices) - 1)] for number in numbers))
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:

@@ -7,39 +7,22 @@ CPMpy does not decompose it. What has no statement is decomposed and made linear
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from cpmpy.exceptions import IncompleteFunctionError, NotSupportedError
+from cpmpy.exceptions import NotSupportedError
 from cpmpy.expressions.core import BoolVal, Comparison, Expression, Operator
 from cpmpy.expressions.globalconstraints import DirectConstraint
-from cpmpy.expressions.utils import is_any_list, is_num
+from cpmpy.expressions.utils import is_num
 from cpmpy.expressions.variables import NegBoolView, _NumVarImpl
-from cpmpy.transformations.get_variables import get_variables
 
 from blogdit.integrations.cpmpy_instance import Builder
+from blogdit.integrations.cpmpy_tables import FUNCTIONS as FUNCTIONS
+from blogdit.integrations.cpmpy_tables import Statement, enumeration
 
 GLOBALS = frozenset({"alldifferent", "table"})  # constraints that are said as they are
-# Functions: a count of a value is a kind of its own. The others are tables where their arguments have few values.
-FUNCTIONS = frozenset({"count", "mul", "div", "mod", "pow", "abs", "min", "max", "element"})
 LINEAR = ("sum", "wsum", "sub", "-")
-MOST_ROWS = 1024  # combinations of values that are tried to make a table: about a millisecond
-
-Array = Any  # numbers, or an array of them
-COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq, "!=": operator.ne, "<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt,
-}  # fmt: skip
-
-
-class Statement(NamedTuple):
-    """What a constraint says: its kind, variables (or numbers) of CPMpy, and the rest."""
-
-    kind: str
-    variables: Sequence[Any] = ()
-    rest: tuple[Any, ...] = ()
 
 
 class Sum(NamedTuple):
@@ -59,12 +42,68 @@ def statement(constraint: Any) -> Statement | None:
         found = _comparison(constraint)
         if found is not None:
             return found
-    if constraint.name == "alldifferent" and _flat(constraint.args):
-        return Statement("all_different", list(constraint.args))
+    if constraint.name == "alldifferent":
+        if _flat(constraint.args):
+            return Statement("all_different", list(constraint.args))
+        return _shifted(constraint.args)
+    if (found := _conditional(constraint)) is not None:
+        return found
     if constraint.name == "table" and _flat(constraint.args[0]):
         rows = np.array(constraint.args[1], np.int64).reshape(-1, len(constraint.args[0]))
         return Statement("table", list(constraint.args[0]), (lambda: rows,))
-    return None if isinstance(constraint, DirectConstraint) else _enumeration(constraint)
+    if isinstance(constraint, DirectConstraint):
+        return None
+    return enumeration(constraint) or _function(constraint)
+
+
+def _shifted(arguments: Sequence[Any]) -> Statement | None:
+    """All of some variables with a number added to each are different: queens on diagonals."""
+    sums = [_sum_of(one) for one in arguments]
+    if not all(one is not None and [c for c, _ in one.terms] == [1] for one in sums):
+        return None
+    parts = [(one.terms[0][1], one.constant) for one in sums if one is not None]
+    names = [variable.name for variable, _ in parts]
+    if len(set(names)) < len(names):
+        return None
+    return Statement("shifted", [variable for variable, _ in parts], tuple(number for _, number in parts))
+
+
+def _conditional(constraint: Any) -> Statement | None:
+    """A linear comparison that must hold if a Boolean variable is true, or exactly where it is."""
+    if isinstance(constraint, Operator) and constraint.name == "->":
+        (condition, said), exactly = constraint.args, False
+    elif isinstance(constraint, Comparison) and constraint.name == "==" and isinstance(constraint.args[0], Comparison):
+        (said, condition), exactly = constraint.args, True
+    else:
+        return None
+    if not isinstance(said, Comparison) or not isinstance(condition, _NumVarImpl) or not condition.is_bool():
+        return None
+    sides = _left_and_bound(said)
+    if sides is None or not sides[0]:
+        return None
+    terms, bound = sides
+    truth = 0 if isinstance(condition, NegBoolView) else 1
+    if said.name == "!=":
+        if not exactly:
+            return None
+        truth = 1 - truth  # unequal exactly where the condition holds: equal exactly where it does not
+    low = {"==": bound, "!=": bound, ">=": bound, ">": bound + 1}.get(said.name)
+    high = {"==": bound, "!=": bound, "<=": bound, "<": bound - 1}.get(said.name)
+    variable = condition._bv if isinstance(condition, NegBoolView) else condition
+    return Statement("reified", terms, (low, high, variable, truth, exactly))
+
+
+def _function(constraint: Any) -> Statement | None:
+    """A minimum, a maximum or an element of variables (or numbers) that is equal to one."""
+    left, result = constraint.args if isinstance(constraint, Comparison) and constraint.name == "==" else (None, None)
+    which = getattr(left, "name", None)
+    if left is None or isinstance(left, _NumVarImpl) or which not in ("min", "max", "element") or not _flat([result]):
+        return None
+    if which != "element":
+        return Statement("function", [*left.args], (which, result)) if _flat(left.args) else None
+    choices, index = left.args
+    inside = isinstance(index, _NumVarImpl) and index.lb >= 0 and index.ub < len(choices)
+    return Statement("function", [index, *choices], (which, result)) if inside and _flat(choices) else None
 
 
 def _clause(constraint: Any) -> Statement | None:
@@ -169,97 +208,6 @@ def _count(constraint: Comparison) -> Statement | None:
     return Statement("count", list(members), (int(number), least, most))
 
 
-# -- tables: constraints on few values, whatever they say --------------------------------------------------------------
-
-
-def _enumeration(constraint: Any) -> Statement | None:
-    """All combinations of values that fulfil a constraint, if there are few to try."""
-    left = constraint.args[0] if isinstance(constraint, Comparison) and constraint.name == "==" else None
-    function = getattr(left, "name", None) in FUNCTIONS and not isinstance(left, _NumVarImpl)
-    result = constraint.args[1] if function else None
-    tried = get_variables(left if function and isinstance(result, _NumVarImpl) else constraint)
-    sizes = [variable.ub - variable.lb + 1 for variable in tried]
-    if not tried or np.prod([float(size) for size in sizes]) > MOST_ROWS:
-        return None
-    if not function or not isinstance(result, _NumVarImpl) or isinstance(result, NegBoolView) or result in tried:
-        return Statement("table", tried, (lambda: _fulfilling(constraint, tried),))
-    # The result of a function is what it is, so that it need not be tried.
-    return Statement("table", [*tried, result], (lambda: _graph_of(left, tried),))
-
-
-def _grid(variables: Sequence[Any]) -> np.ndarray:
-    """(rows, variables): all combinations of values."""
-    ranges = [np.arange(variable.lb, variable.ub + 1) for variable in variables]
-    return np.stack([axis.ravel() for axis in np.meshgrid(*ranges, indexing="ij")], axis=1).astype(np.int64)
-
-
-def _fulfilling(constraint: Any, variables: Sequence[Any]) -> np.ndarray:
-    rows = _grid(variables)
-    return rows[_values(constraint, variables, rows) == 1]
-
-
-def _graph_of(function: Any, variables: Sequence[Any]) -> np.ndarray:
-    """Arguments and result; combinations without a result are left out."""
-    rows = _grid(variables)
-    results = _values(function, variables, rows)
-    known = ~np.isnan(results)
-    return np.concatenate([rows[known], results[known, None].astype(np.int64)], axis=1)
-
-
-def _values(expression: Any, variables: Sequence[Any], rows: np.ndarray) -> np.ndarray:
-    """The value of an expression for each row; nan where it has none. CPMpy evaluates what numpy does not."""
-    columns = {variable.name: rows[:, place] for place, variable in enumerate(variables)}
-    at_once = _evaluate(expression, columns)
-    if at_once is not None:
-        return np.broadcast_to(np.asarray(at_once, np.float64), len(rows))
-    before = [variable._value for variable in variables]
-    found = np.full(len(rows), np.nan)
-    try:
-        for place, row in enumerate(rows.tolist()):
-            for variable, value in zip(variables, row, strict=True):
-                variable._value = bool(value) if variable.is_bool() else value
-            with suppress(IncompleteFunctionError):  # a division by zero has no value
-                found[place] = float(expression.value())
-    finally:
-        for variable, value in zip(variables, before, strict=True):
-            variable._value = value
-    return found
-
-
-def _evaluate(expression: Any, columns: dict[str, Any]) -> Array | None:
-    """With numpy, or None for what it has no word for."""
-    if is_num(expression):
-        return int(expression)
-    if isinstance(expression, BoolVal):
-        return int(bool(expression))
-    if isinstance(expression, NegBoolView):
-        return 1 - columns[expression._bv.name]
-    if isinstance(expression, _NumVarImpl):
-        return columns[expression.name]
-    if isinstance(expression, Operator) and expression.name == "wsum":
-        weights, parts = expression.args
-        values = [_evaluate(part, columns) for part in parts]
-        is_known = all(value is not None for value in values)
-        return sum(w * v for w, v in zip(weights, values, strict=True)) if is_known else None
-    if not isinstance(expression, Operator | Comparison) or any(is_any_list(part) for part in expression.args):
-        return None
-    values = [_evaluate(part, columns) for part in expression.args]
-    if any(value is None for value in values):
-        return None
-    if isinstance(expression, Comparison):
-        return COMPARE[expression.name](*values) * 1
-    known: dict[str, Callable[..., Any]] = {
-        "sum": lambda *parts: sum(parts),
-        "sub": operator.sub,
-        "-": operator.neg,
-        "and": lambda *parts: np.minimum.reduce(np.broadcast_arrays(*parts)),
-        "or": lambda *parts: np.maximum.reduce(np.broadcast_arrays(*parts)),
-        "->": lambda first, second: np.maximum(1 - first, second),
-        "not": lambda one: 1 - one,
-    }
-    return known[expression.name](*values) if expression.name in known else None
-
-
 class Poster:
     """Puts statements into a builder, and knows which of its variables is which of CPMpy's."""
 
@@ -303,10 +251,27 @@ class Poster:
                 self.builder.not_equal.append((members[0], members[1]))
             elif len(members) > 2:
                 self.builder.all_different.append(members)
+        elif kind == "shifted":
+            self.builder.shifted.append((tuple(self.positive(variable) for variable in variables), rest))
+        elif kind == "reified":
+            self._post_reified(variables, *rest)
+        elif kind == "function":
+            members = tuple(self.positive(variable) for variable in variables)
+            self.builder.functions.append((rest[0], self.positive(rest[1]), members))
         elif kind == "count":
             self._post_count(variables, *rest)
         elif kind == "table":
             self._post_table(variables, rest[0]())
+
+    def _post_reified(
+        self, terms: Sequence[Any], low: int | None, high: int | None, condition: Any, truth: int, exactly: bool
+    ) -> None:
+        total: dict[int, int] = {}
+        for coefficient, variable in terms:
+            index = self.variable(variable)
+            total[index] = total.get(index, 0) + coefficient
+        row = tuple(total), tuple(total.values()), low, high, (self.variable(condition), truth), exactly
+        self.builder.reified.append(row)
 
     def _post_count(self, variables: Sequence[Any], number: int, least: int, most: int) -> None:
         """Of the variables that can have the number; those that are numbers themselves are known."""

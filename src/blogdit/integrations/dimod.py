@@ -155,7 +155,7 @@ class DQMSampler(_Reads):
 
 
 class CQMSampler(_Reads):
-    """For constrained quadratic models with linear constraints: `sample_cqm(cqm, time_limit=2.0)`."""
+    """For constrained quadratic models: `sample_cqm(cqm, time_limit=2.0)`."""
 
     def sample_cqm(self, cqm: Any, num_reads: int = 1, **options: Any) -> Any:
         """One row is the best answer that is found. The others are states of the sampler as they are: `is_feasible`

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import dimod
@@ -16,10 +17,12 @@ import numpy as np
 from blogdit.core.constraints import IntArray, Linear
 from blogdit.core.domains import MOST_VALUES
 from blogdit.core.instance import Instance, Objective
+from blogdit.core.problem import Problem
 from blogdit.finishers.cp_model import MOST_DECIMALS, whole_weights
 from blogdit.problems import qubo
 
 MOST_TERMS = 1 << 24  # of an objective: a product of two integers has a term for each pair of their values
+MOST_AMOUNTS = 4096  # of a product, and of what a soft constraint adds up: each has a value of its own
 RELATIONS = {"<=": "<=", ">=": ">=", "==": "="}
 
 
@@ -70,10 +73,13 @@ def of_dqm(model: Any, name: str = "") -> Instance:
 
 
 def of_cqm(model: Any, name: str = "") -> Instance:
-    """A variable for each of the model, counted from its lower bound; `cqm_values` is the way back."""
+    """A variable for each of the model, counted from its lower bound; `cqm_values` is the way back. Products and soft
+    constraints have variables that follow from these and come behind them."""
     labels = list(model.variables)
     domains = {label: _domain(model, label) for label in labels}
     place = {label: i for i, label in enumerate(labels)}
+    if any(one.lhs.is_soft() or one.lhs.num_interactions for one in model.constraints.values()):
+        return _of_extended_cqm(model, domains, place, name)
     constraints = [_linear(label, one, domains, place) for label, one in model.constraints.items()]
     scopes, coefficients, relations, bounds = (
         (list(part) for part in zip(*constraints, strict=True)) if constraints else ([],) * 4
@@ -89,8 +95,9 @@ def of_cqm(model: Any, name: str = "") -> Instance:
 
 
 def cqm_values(model: Any, values: IntArray) -> IntArray:
-    """Samples (reads, n) of a constrained model from values of its instance."""
+    """Samples (reads, n) of a constrained model from values of its instance, which may have more variables."""
     domains = [_domain(model, label) for label in model.variables]
+    values = values[:, : len(domains)]
     low, step = (np.array([getattr(domain, part) for domain in domains], np.int64) for part in ("start", "step"))
     return low + step * values
 
@@ -107,30 +114,98 @@ def _domain(model: Any, label: Any) -> range:
     return range(low, high + 1)
 
 
+def _whole(label: Any, numbers: Sequence[float]) -> list[int]:
+    """The numbers of a constraint, times a power of ten that makes them whole."""
+    whole = whole_weights(numbers)
+    if whole is None:
+        raise ValueError(
+            f"constraint {label!r} cannot be exact; expected numbers with at most {MOST_DECIMALS} decimals"
+        )
+    return whole
+
+
 def _linear(
     label: Any, constraint: Any, domains: dict[Any, range], place: dict[Any, int]
 ) -> tuple[list[int], list[int], str, int]:
     """Scope, coefficients, relation and bound, in values that count from 0."""
     left = constraint.lhs
-    if left.is_soft():
-        raise ValueError(f"constraint {label!r} is soft; expected constraints that must hold")
-    if left.num_interactions:
-        raise ValueError(f"constraint {label!r} is quadratic; expected a linear one")
     terms = [(variable, float(left.get_linear(variable))) for variable in left.variables]
     terms = [(variable, bias) for variable, bias in terms if bias]
-    bound = float(constraint.rhs) - float(left.offset)
-    whole = whole_weights([*(bias for _, bias in terms), bound])
-    if whole is None:
-        raise ValueError(
-            f"constraint {label!r} cannot be exact; expected numbers with at most {MOST_DECIMALS} decimals"
-        )
-    *biases, limit = whole
+    *biases, limit = _whole(label, [*(bias for _, bias in terms), float(constraint.rhs) - float(left.offset)])
     if not terms:  # a constraint on a constant: that of a variable with coefficient 0
         return [0], [0], RELATIONS[constraint.sense.value], limit
     ranges = [domains[variable] for variable, _ in terms]
     limit -= sum(bias * domain.start for bias, domain in zip(biases, ranges, strict=True))
     steps = [bias * domain.step for bias, domain in zip(biases, ranges, strict=True)]
     return [place[variable] for variable, _ in terms], steps, RELATIONS[constraint.sense.value], limit
+
+
+def _of_extended_cqm(model: Any, domains: dict[Any, range], place: dict[Any, int], name: str) -> Instance:
+    """With quadratic and soft constraints. A product is a variable that a table defines. What a soft constraint adds up
+    is a variable, and the objective has the penalty of each of its values."""
+    problem = Problem("cqm", name)
+    for label, domain in domains.items():
+        problem.variable(label, domain)
+    products: dict[tuple[int, int], int] = {}
+
+    def product(u: Any, v: Any) -> int:
+        i, j = sorted((place[u], place[v]))
+        if (i, j) not in products:
+            first, second = problem.values[i], problem.values[j]
+            pairs = [(x, y) for x, y in itertools.product(first, second) if i != j or x == y]
+            if len(pairs) > MOST_AMOUNTS:
+                raise ValueError(f"{u!r} times {v!r} has {len(pairs)} cases; expected at most {MOST_AMOUNTS}")
+            products[i, j] = result = problem.variable((u, "*", v), sorted({x * y for x, y in pairs}))
+            rows = [(x, x * y) if i == j else (x, y, x * y) for x, y in pairs]
+            problem.derived.append((result, *problem.table((i, result) if i == j else (i, j, result), rows)))
+        return products[i, j]
+
+    costs: list[tuple[int, int, float]] = []  # variable, value and what it costs
+    for label, constraint in model.constraints.items():
+        left, sense = constraint.lhs, RELATIONS[constraint.sense.value]
+        terms = [(float(left.get_linear(v)), place[v]) for v in left.variables if left.get_linear(v)]
+        terms += [(float(bias), product(u, v)) for u, v, bias in left.iter_quadratic() if bias]
+        given = [*(bias for bias, _ in terms), float(constraint.rhs) - float(left.offset)]
+        *biases, bound = _whole(label, given)
+        whole: list[tuple[int, int]] = [(bias, i) for bias, (_, i) in zip(biases, terms, strict=True)] or [(0, 0)]
+        if not left.is_soft():
+            problem.sum(whole, None if sense == "<=" else bound, None if sense == ">=" else bound)
+            continue
+        scale = max(
+            (whole_bias / bias for whole_bias, bias in zip([*biases, bound], given, strict=True) if bias), default=1.0
+        )
+        total = problem.total(("sum", "of", label), whole, _sums(label, whole, problem))
+        power = 2 if left.penalty() == "quadratic" else 1
+        for value, number in enumerate(problem.values[total]):
+            above = number - bound
+            amount = max(above, 0) if sense == "<=" else max(-above, 0) if sense == ">=" else abs(above)
+            if amount:
+                costs.append((total, value, float(left.weight()) * (amount / scale) ** power))
+    goal = _objective(model.objective, domains, place)
+    instance = problem.instance()
+    if goal is None and not costs:
+        return instance
+    goal = goal or Objective("minimize")
+    return replace(
+        instance,
+        objective=Objective(
+            "minimize",
+            unary=[*goal.unary.tolist(), *(cost[:2] for cost in costs)],
+            unary_weights=[*goal.unary_weights.tolist(), *(cost[2] for cost in costs)],
+            pairwise=goal.pairwise,
+            pairwise_weights=goal.pairwise_weights,
+        ),
+    )
+
+
+def _sums(label: Any, terms: Sequence[tuple[int, int]], problem: Problem) -> list[int]:
+    """The numbers that a sum can be."""
+    reached = {0}
+    for weight, variable in terms:
+        reached = {number + weight * value for number in reached for value in problem.values[variable]}
+        if len(reached) > MOST_AMOUNTS:
+            raise ValueError(f"soft constraint {label!r} adds up to more than {MOST_AMOUNTS} numbers; expected fewer")
+    return sorted(reached)
 
 
 def _objective(goal: Any, domains: dict[Any, range], place: dict[Any, int]) -> Objective | None:

@@ -10,6 +10,7 @@ import numpy as np
 from blogdit.core.constraints import IntArray
 from blogdit.core.instance import Instance, label_text
 from blogdit.problems import families
+from blogdit.problems.graphs import show_vertices
 
 SPARSEST = 4  # cells of a grid for each variable: with more it would show little but holes
 
@@ -21,19 +22,24 @@ def render(instance: Instance, values: IntArray) -> str:
 
 
 def table_of(instance: Instance, values: IntArray) -> str:
-    """Variables on a grid are shown there: rows and columns are the two parts of their labels, or their positions. All
-    others are lines of a name and a value."""
+    """Variables on a grid are shown there: rows and columns are the two parts of their labels, or their positions. Of
+    bits, those that are 1 are listed. All others are lines of a name and a value."""
     names = [str(instance.domains.call(variable, value)) for variable, value in enumerate(values.tolist())]
     labels = range(instance.size) if instance.labels is None else instance.labels
-    cells = _from_labels(instance)
-    headed = bool(cells)
-    if not headed:
-        cells = _from_positions(instance)
+    cells, headed = cells_of(instance)
     if not cells and instance.labels is None:
         return f"[{', '.join(names)}]"
+    if not cells and instance.values is None and instance.positions is None and (instance.domain_sizes == 2).all():
+        return f"ones: {show_vertices(np.flatnonzero(values == 1), instance.labels)}"
     lines = _grid({cell: names[variable] for variable, cell in cells.items()}, headed)
     rest = [variable for variable in range(instance.size) if variable not in cells]
     return "\n".join([*lines, *(f"{label_text(labels[variable])} = {names[variable]}" for variable in rest)])
+
+
+def cells_of(instance: Instance) -> tuple[Mapping[int, tuple[Any, Any]], bool]:
+    """Row and column of the variables on a grid, and whether these have names."""
+    named = _from_labels(instance)
+    return (named, True) if named else (_from_positions(instance), False)
 
 
 def _from_labels(instance: Instance) -> Mapping[int, tuple[Any, Any]]:

@@ -37,6 +37,7 @@ class Family:
     needs_colors: bool = False  # `build` takes the number of colours besides the graph
     recognise: Callable[[Instance], Instance] | None = None
     marks: bool = False  # `render` also takes `ansi` and `changed`: it marks givens, clashes and changes by colours
+    first_symbol: int = 0  # what value 0 is shown as, where values are numbers on a board
     stand_in: str | None = None  # the bundled model that solves instances while the family has none of its own
     takes_all: bool = False  # `recognise` accepts every problem, so that it tells nothing
     source: str | None = None  # the Python file of a user that it comes from

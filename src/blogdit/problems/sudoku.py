@@ -172,4 +172,5 @@ FAMILY = Family(
     preset=preset,
     recognise=recognise,
     marks=True,
+    first_symbol=1,
 )

@@ -15,16 +15,28 @@ from blogdit.core.domains import Domains
 FAR = 1 << 62  # beyond every sum and count, and differences to it still fit 64 bits
 LARGEST_SEED = 1 << 62  # likewise: some are added to small numbers
 
+Rows = Any  # lists of whole numbers: a two-dimensional array, a sequence of sequences, or Scopes
+
 
 class Scopes(WriteOnce):
-    """Lists of variables of different lengths: list j is `variables[offsets[j]:offsets[j + 1]]`."""
+    """Lists of variables of different lengths: list j is `variables[offsets[j]:offsets[j + 1]]`.
 
-    def __init__(self, scopes: npt.ArrayLike | Sequence[Sequence[int]], name: str = "scopes"):
-        if isinstance(scopes, np.ndarray) and scopes.ndim == 2:
+    With `lengths`, `scopes` is one array with all lists, one behind the other: a million of them take no time.
+    """
+
+    def __init__(self, scopes: Rows, name: str = "scopes", lengths: npt.ArrayLike | None = None):
+        self.variables: IntArray
+        if isinstance(scopes, Scopes):
+            self.variables, lengths = scopes.variables, scopes.lengths
+        elif lengths is not None:
+            self.variables, lengths = integers(scopes, name, 1), integers(lengths, f"lengths of {name}", 1)
+            if lengths.sum() != len(self.variables):
+                raise ValueError(f"lengths of {name} must add up to {len(self.variables)}, got {lengths.sum()}")
+        elif isinstance(scopes, np.ndarray) and scopes.ndim == 2:
             self.variables = integers(scopes.reshape(-1), name, 1)
             lengths = np.full(len(scopes), scopes.shape[1], np.int64)
         else:
-            rows = [integers(scope, f"{name}[{j}]", 1) for j, scope in enumerate(scopes)]  # type: ignore[arg-type]
+            rows = [integers(scope, f"{name}[{j}]", 1) for j, scope in enumerate(scopes)]
             self.variables = integers(np.concatenate(rows) if rows else [], name, 1)
             lengths = np.array([len(row) for row in rows], np.int64)
         if (lengths == 0).any():
@@ -65,7 +77,7 @@ class Scopes(WriteOnce):
         """Whether both hold the same lists in the same order."""
         return np.array_equal(self.offsets, other.offsets) and np.array_equal(self.variables, other.variables)
 
-    def entries(self, rows: npt.ArrayLike | Sequence[Sequence[int]], name: str) -> IntArray:
+    def entries(self, rows: Rows, name: str) -> IntArray:
         """A whole number for each entry of each list, as one array."""
         given = Scopes(rows, name)
         if not np.array_equal(given.offsets, self.offsets):

@@ -9,14 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from blogdit.core.arrays import IntArray, check_range, integers
-from blogdit.core.constraints.base import FAR, Constraint, Scopes, distinct_of
+from blogdit.core.constraints.base import FAR, Constraint, Rows, Scopes, distinct_of
 from blogdit.core.domains import Domains
 
 RELATIONS = ("<=", "=", ">=")
 NUMBER = -1  # in `equals`: the term is the variable's number, not a literal
 LARGEST_SUM = 0.99 * FAR  # sums are estimated in float64, which may be a little off
-
-Rows = npt.ArrayLike | Sequence[Sequence[int]]
 
 
 class Sum(Constraint):
