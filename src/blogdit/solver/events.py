@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,17 +78,18 @@ class Finished:
 
 
 class Teller:
-    """The lines of a trace. Each instance has a first line with its question, one for each step, and a last one with
-    its result."""
+    """The lines of a trace. Each instance has a first line with its question (and `settings`, what it is solved with),
+    one for each step, and a last one with its result."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Mapping[str, Any] | None = None) -> None:
+        self.settings = {} if settings is None else {"settings": dict(settings)}
         self.begun: set[int] = set()
 
     def lines(self, event: Step | Finished) -> Iterator[dict[str, Any]]:
         instance = event.instance if isinstance(event, Step) else event.result.instance
         if event.index not in self.begun:
             self.begun.add(event.index)
-            yield {"instance": instance.name, "question": to_json(instance)}
+            yield {"instance": instance.name, "question": to_json(instance), **self.settings}
         if isinstance(event, Step):
             yield event.record()
         else:
