@@ -1,7 +1,7 @@
 """A CPMpy model as text, without running it as Python: only what a model needs is understood.
 
 Known are assignments, loops, conditions, comprehensions, arithmetic, comparisons and the functions of `FUNCTIONS`.
-There are no imports but that of CPMpy, no attributes but those of `METHODS`, and every operation counts towards a limit.
+There are no imports but that of CPMpy, no attributes but `METHODS`, and every operation counts towards a limit.
 """
 
 from __future__ import annotations

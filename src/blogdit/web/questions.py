@@ -22,6 +22,10 @@ OPTIONS = {
     "steps", "time_limit", "target", "first_feasible", "chains", "block", "schedule", "cycle", "finish", "finish_share",
     "seed",
 }  # fmt: skip
+KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    "first_feasible": ((bool,), "true or false"),
+    **{name: ((str,), "a string") for name in ("block", "schedule", "finish")},
+}  # of options that are no numbers
 # Others are binary, or let a few bytes ask for any amount of memory.
 SUFFIXES = {"", ".txt", ".csv", ".col", ".gset", ".edges", ".latin", ".qubo", ".ising", ".json", ".gml", ".graphml"}
 CPMPY = ".py"
@@ -132,12 +136,8 @@ def _require(number: int, most: int, what: str) -> None:
 def _share(share: Any) -> tuple[float, float] | None:
     if share is None:
         return None
-    numbers = share if isinstance(share, list) else []
-    if (
-        len(numbers) != 2
-        or not all(type(one) in (int, float) for one in numbers)
-        or not 0 < numbers[1] <= numbers[0] <= 1
-    ):
+    numbers = share if isinstance(share, list) and all(type(one) in (int, float) for one in share) else []
+    if len(numbers) != 2 or not 0 < numbers[1] <= numbers[0] <= 1:
         raise Refused(422, "share must be [largest, smallest], both above 0 and at most 1")
     return float(numbers[0]), float(numbers[1])
 
@@ -149,21 +149,13 @@ def _options(options: Any, limits: Limits) -> dict[str, Any]:
     _refuse_unknown(options, OPTIONS, "options")
     given = {name: value for name, value in options.items() if value is not None}
     for name, value in given.items():
-        kinds = (
-            (bool,) if name == "first_feasible" else (str,) if name in ("block", "schedule", "finish") else (int, float)
-        )
-        if type(value) not in kinds:
-            raise Refused(
-                422, f"{name} must be {'a ' if kinds != (int, float) else ''}{_called(kinds)}, got {str(value)[:60]!r}"
-            )
+        kind, called = KINDS.get(name, ((int, float), "a number"))
+        if type(value) not in kind:
+            raise Refused(422, f"{name} must be {called}, got {str(value)[:60]!r}")
     for name, most in (("steps", limits.steps), ("chains", limits.chains), ("time_limit", limits.seconds)):
         if given.get(name, 0) > most:
             raise Refused(422, f"{name} must be at most {most:g}, got {given[name]:g}")
     return {"time_limit": limits.seconds, **given}
-
-
-def _called(kinds: tuple[type, ...]) -> str:
-    return {(bool,): "truth value", (str,): "text"}.get(kinds, "a number")
 
 
 def _text(data: Mapping[str, Any], key: str, default: str | None) -> str | None:
