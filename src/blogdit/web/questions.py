@@ -24,7 +24,7 @@ OPTIONS = {
 }  # fmt: skip
 KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "first_feasible": ((bool,), "true or false"),
-    **{name: ((str,), "a string") for name in ("block", "schedule", "finish")},
+    **dict.fromkeys(("block", "schedule", "finish"), ((str,), "a string")),
 }  # of options that are no numbers
 # Others are binary, or let a few bytes ask for any amount of memory.
 SUFFIXES = {"", ".txt", ".csv", ".col", ".gset", ".edges", ".latin", ".qubo", ".ising", ".json", ".gml", ".graphml"}
