@@ -54,7 +54,7 @@ export class Curve {
         open = true;
       });
       const first = chain === 0;
-      Object.assign(context, { strokeStyle: colourOf(chain), lineWidth: first ? 2.2 : 1, globalAlpha: first ? 1 : 0.65 });
+      Object.assign(context, { strokeStyle: colourOf(chain), lineWidth: first ? 2.2 : 1, globalAlpha: first ? 1 : 0.8 });
       context.setLineDash(chain >= 8 ? [4, 3] : []);
       context.stroke();
     });

@@ -87,8 +87,8 @@ export class Lane {
       this.series = Array.from({ length: chains }, (_, chain) => run.steps.map((step) => value(step, chain)));
       Object.assign(this, { plotted: run.steps.length, plottedRun: run });
     }
-    const what = run.optimises ? "objective of each chain, where valid; thick: the one in the picture" : "violated constraints of each chain; thick: the one in the picture";
-    this.curve.set(this.series, Math.min(view.position, run.steps.length) - 1, what);
+    const what = run.optimises ? "objective, where valid" : "violated constraints";
+    this.curve.set(this.series, Math.min(view.position, run.steps.length) - 1, `${what}, of each chain (thick: in the picture)`);
   }
 
   #fact(name, value) {
@@ -130,7 +130,7 @@ export class Lane {
       const total = this.run.scopes.length;
       const who = result.found_by === "sampler" ? `the sampler in ${result.steps} steps` : (result.found_by ?? "nobody");
       const checked = valid
-        ? `exact check: all ${total} constraints hold`
+        ? `exact check: ${total ? `all ${total} constraints hold` : "valid"}`
         : `exact check: ${result.violations} of ${total} constraints violated`;
       const proof = result.proved_by ? `, proved by ${result.proved_by}` : "";
       const value = result.objective == null ? "" : `, objective ${shown(result.objective)}`;
