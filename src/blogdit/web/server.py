@@ -68,10 +68,10 @@ def make_service(settings: Settings) -> tuple[Service, str | None]:
     token = settings.token if settings.token or local else secrets.token_urlsafe(24)
     limits = Limits(jobs=settings.jobs, queue=settings.queue, seconds=settings.seconds, variables=settings.variables)
     access = Access(LOOPBACK if local else (), token or None, settings.cors)
-    return Service(limits, access, settings.device, _openers(settings.path)), access.token
+    return Service(limits, access, settings.device, openers(settings.path)), access.token
 
 
-def _openers(path: Path | None) -> dict[str, Callable[[], Channel]]:
+def openers(path: Path | None) -> dict[str, Callable[[], Channel]]:
     """What the page finds open: a training run or a trace. What cannot be shown is found out here."""
     if path is None:
         return {}

@@ -15,12 +15,13 @@ export function randomNumbers(seed) {
 
 // Coordinates in the unit square, two for each vertex; the same graph is laid out the same way.
 export function layout(vertices, edges) {
+  if (vertices === 0) return new Float64Array(0);
   const random = randomNumbers(vertices * 7919 + edges.length);
   const place = new Float64Array(2 * vertices);
   for (let i = 0; i < 2 * vertices; i++) place[i] = random();
-  const rounds = vertices > 800 ? 60 : vertices > 300 ? 120 : 300;
+  const rounds = vertices > 800 ? 40 : vertices > 200 ? 80 : 200;
   const near = 1 / Math.sqrt(Math.max(vertices, 1)); // the distance that an edge likes
-  const reach = vertices > 300 ? 4 * near : 4; // of repulsion: in small graphs all vertices push each other
+  const reach = vertices > 200 ? 3 * near : 4; // of repulsion: in small graphs all vertices push each other
   for (let round = 0; round < rounds; round++) {
     const push = repulsion(place, vertices, reach, near);
     for (const [a, b] of edges) {
@@ -47,24 +48,35 @@ export function layout(vertices, edges) {
 // Only vertices in the same or a neighbouring square of a grid push each other.
 function repulsion(place, vertices, reach, near) {
   const push = new Float64Array(2 * vertices);
-  const squares = new Map();
-  const key = (x, y) => Math.floor(x / reach) * 100003 + Math.floor(y / reach);
+  let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
   for (let v = 0; v < vertices; v++) {
-    const at = key(place[2 * v], place[2 * v + 1]);
-    if (!squares.has(at)) squares.set(at, []);
-    squares.get(at).push(v);
+    left = Math.min(left, place[2 * v]);
+    right = Math.max(right, place[2 * v]);
+    top = Math.min(top, place[2 * v + 1]);
+    bottom = Math.max(bottom, place[2 * v + 1]);
   }
+  const columns = Math.floor((right - left) / reach) + 3; // with an empty margin, so that every square has neighbours
+  const squares = new Int32Array(columns * (Math.floor((bottom - top) / reach) + 3)).fill(-1);
+  const next = new Int32Array(vertices); // the vertices of a square as a chain
+  const square = new Int32Array(vertices);
   for (let v = 0; v < vertices; v++) {
-    for (let i = -1; i <= 1; i++) {
-      for (let j = -1; j <= 1; j++) {
-        for (const other of squares.get(key(place[2 * v] + i * reach, place[2 * v + 1] + j * reach)) ?? []) {
-          if (other === v) continue;
-          const [dx, dy] = [place[2 * v] - place[2 * other], place[2 * v + 1] - place[2 * other + 1]];
-          const square = dx * dx + dy * dy + 1e-9;
-          const fades = Math.max(0, 1 - square / (reach * reach)); // no jump where the reach ends
-          push[2 * v] += (dx * near * near * fades) / square;
-          push[2 * v + 1] += (dy * near * near * fades) / square;
-        }
+    const [x, y] = [Math.floor((place[2 * v] - left) / reach) + 1, Math.floor((place[2 * v + 1] - top) / reach) + 1];
+    square[v] = y * columns + x;
+    next[v] = squares[square[v]];
+    squares[square[v]] = v;
+  }
+  const around = [-1, 0, 1].flatMap((row) => [-1, 0, 1].map((column) => row * columns + column));
+  for (let v = 0; v < vertices; v++) {
+    for (let n = 0; n < 9; n++) {
+      for (let other = squares[square[v] + around[n]]; other >= 0; other = next[other]) {
+        if (other === v) continue;
+        const dx = place[2 * v] - place[2 * other];
+        const dy = place[2 * v + 1] - place[2 * other + 1];
+        const distance = dx * dx + dy * dy + 1e-9;
+        const fades = 1 - distance / (reach * reach); // no jump where the reach ends
+        if (fades <= 0) continue;
+        push[2 * v] += (dx * near * near * fades) / distance;
+        push[2 * v + 1] += (dy * near * near * fades) / distance;
       }
     }
   }

@@ -32,6 +32,7 @@ function lanes(count) {
 }
 
 function setWorking(working) {
+  byId("ask").dataset.state = working ? "working" : "done";
   byId("stop").disabled = !working;
   byId("solve").textContent = working ? "Solve again" : "Solve";
 }
@@ -44,6 +45,7 @@ async function stop() {
 
 async function solve() {
   const number = ++asked;
+  setWorking(true);
   await stop();
   const what = problem.question();
   const runs = settings.runs(what.problem ?? "coloring");
@@ -53,6 +55,7 @@ async function solve() {
     begun = await Promise.all(runs.map((run) => post("/solve", { ...what, ...run.request })));
   } catch (error) {
     if (number === asked) {
+      setWorking(false);
       say(error.message, true);
       problem.show();
     }
@@ -60,7 +63,6 @@ async function solve() {
   }
   jobs = begun.map(({ events: path }) => ({ path }));
   remember(true);
-  setWorking(true);
   const shown = lanes(runs.length);
   shown.forEach((lane, index) => {
     lane.setTitle(runs[index].title);

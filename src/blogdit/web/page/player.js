@@ -39,9 +39,9 @@ export class Player {
   }
 
   #key(event) {
-    const typing = event.target.closest?.("input:not([readonly]), textarea, select, button, summary, a");
-    const cell = event.target.closest?.("input.cell[readonly]");
-    if ((typing && !cell) || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest?.("input:not(.cell[readonly]), textarea, select, summary")) return; // it is typed there
+    if (event.key === " " && event.target.closest?.("button, a")) return; // it is pressed
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
     const actions = {
       " ": () => this.toggle(), ArrowLeft: () => this.move(-1), ArrowRight: () => this.move(1),
       Home: () => this.go(0), End: () => this.go(this.last), "+": () => this.faster(1), "-": () => this.faster(-1),
