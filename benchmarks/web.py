@@ -20,6 +20,7 @@ from pathlib import Path
 
 import httpx
 
+from blogdit.formats import to_json
 from blogdit.problems import generate, sudoku
 
 STEPS = 40
@@ -92,9 +93,7 @@ def malformed(number: int, valid: bytes) -> bytes:
 
 
 def fuzz(address: str, requests: int) -> bool:
-    from blogdit.formats import to_json
-
-    valid = json.dumps({"instance": to_json(generate("mis", 1, seed=0, vertices=12)[0])}).encode()
+    valid = json.dumps({"instance": to_json(generate("coloring", 1, seed=0, vertices=12)[0])}).encode()
     statuses: dict[int, int] = {}
     for number in range(requests):
         sent = malformed(number, valid)

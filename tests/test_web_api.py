@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -142,6 +144,19 @@ def test_bad_requests_have_one_clear_line(api, body, status, words):
     assert words in message
     assert "\n" not in message
     assert "/tmp" not in message, "where files lie here is nobody's business"
+
+
+def test_damaged_requests_are_refused_and_do_no_harm(api):
+    """Cut off, with other bytes, with values of the wrong kind; some changes leave a question that can be answered."""
+    malformed = runpy.run_path(str(Path(__file__).parent.parent / "benchmarks" / "web.py"))["malformed"]
+    graph = generate("coloring", 1, seed=0, vertices=8, colors=3)[0]
+    valid = json.dumps({"instance": to_json(graph), "options": {"steps": 1}, "model": "coloring"}).encode()
+    for number in range(200):
+        sent = malformed(number, valid)
+        answer = api.post("/solve", content=sent, headers={"Content-Type": "application/json"})
+        assert answer.status_code in (202, 400, 422), (sent, answer.text)
+        if answer.status_code == 202:
+            assert events_of(api, answer.json()["events"])[-1][0] == "result"
 
 
 def test_only_what_is_announced_as_json_is_read(api):
