@@ -39,23 +39,29 @@ def cut(seed: int, steps: int = STEPS) -> dict:
     return {"text": text, "problem": "maxcut", "options": {"steps": steps, "finish": "none", "seed": seed}}
 
 
-def kinds(address: str, path: str) -> list[str]:
-    """The kinds of all events of a job, in their order; what a client has seen."""
+def watch(address: str, path: str) -> list[tuple[int, str]]:
+    """Number and kind of every event of a job that a client has seen."""
     found = []
     with httpx.stream("GET", address + path, timeout=300) as response:
         for line in response.iter_lines():
-            if line.startswith("event: "):
-                found.append(line.removeprefix("event: "))
+            if line.startswith("id: "):
+                number = int(line.removeprefix("id: "))
+            elif line.startswith("event: "):
+                found.append((number, line.removeprefix("event: ")))
     return found
+
+
+def is_whole(seen: list[tuple[int, str]]) -> bool:
+    """No number is missing, and the last event is the result."""
+    return [number for number, _ in seen] == list(range(len(seen))) and seen[-1][1] == "result"
 
 
 def watchers(address: str, clients: int, jobs: int) -> bool:
     paths = [httpx.post(f"{address}/solve", json=cut(seed), timeout=60).json()["events"] for seed in range(jobs)]
     began = time.monotonic()
     with ThreadPoolExecutor(clients) as pool:
-        seen = list(pool.map(lambda number: kinds(address, paths[number % jobs]), range(clients)))
-    whole = ["question", *["step"] * STEPS, "result"]
-    complete = sum(found == whole for found in seen)
+        seen = list(pool.map(lambda number: watch(address, paths[number % jobs]), range(clients)))
+    complete = sum(is_whole(found) and found == seen[number % jobs] for number, found in enumerate(seen))
     events, seconds = sum(map(len, seen)), time.monotonic() - began
     print(f"{complete} of {clients} clients saw every event of their job; {events} events in {seconds:.1f} s")
     return complete == clients
@@ -67,7 +73,7 @@ def many_jobs(address: str, process: int, jobs: int) -> bool:
     for number in range(jobs):
         options = {"steps": 5, "finish": "none", "seed": number}
         path = httpx.post(f"{address}/solve", json={"text": puzzles[number % 8], "options": options}).json()["events"]
-        assert kinds(address, path)[-1] == "result"
+        assert is_whole(watch(address, path))
         if number + 1 in (jobs // 10, jobs // 2, jobs):
             sizes.append(memory(process))
     print(f"resident after {jobs // 10}, {jobs // 2} and {jobs} jobs: {', '.join(f'{size} MB' for size in sizes)}")

@@ -196,7 +196,7 @@ def test_a_waiting_job_that_is_stopped_never_begins():
 
 
 def test_a_job_that_nobody_watches_ends():
-    with client(Limits(seconds=20, patience=0.2)) as api:
+    with client(Limits(seconds=20, arrival=0.2)) as api:
         api.post("/solve", json=long_job())
         wait_until(lambda: api.get("/health").json()["unfinished"] == 0, seconds=15)
 
@@ -205,7 +205,7 @@ def test_a_client_that_goes_away_ends_its_job():
     """Over a real connection, and after it was watched."""
     import httpx
 
-    with real_server(Limits(seconds=20, patience=2)) as (address, service):
+    with real_server(Limits(seconds=20, patience=0.3)) as (address, service):
         path = httpx.post(f"{address}/solve", json=long_job()).json()["events"]
         with httpx.stream("GET", address + path) as response:
             seen = response.iter_lines()

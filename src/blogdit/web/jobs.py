@@ -78,15 +78,15 @@ class Board:
         self.require_room()
         loop = asyncio.get_running_loop()
         job = Job(loop, question, solver)
-        job.on_left = lambda: self._await_followers(job)
+        job.on_left = lambda: self._await_followers(job, self.limits.patience)
         self.jobs[job.id] = job
         self.started += 1
-        self._await_followers(job)
+        self._await_followers(job, self.limits.arrival)
         self._forget_the_oldest()
         self.threads.submit(self._work, job)
         return job
 
-    def _await_followers(self, job: Job) -> None:
+    def _await_followers(self, job: Job, seconds: float) -> None:
         """A job that nobody watches ends; a client that comes back soon finds it at work."""
 
         def look() -> None:
@@ -94,7 +94,7 @@ class Board:
                 job.stop()
 
         if not job.done and not job.loop.is_closed():
-            job.loop.call_later(self.limits.patience, look)
+            job.loop.call_later(seconds, look)
 
     def _forget_the_oldest(self) -> None:
         done = [job for job in self.jobs.values() if job.done and not job.followers]

@@ -19,7 +19,8 @@ class Limits:
     kept: int = 32  # jobs that are done and can still be watched
     events: int = 32_000_000  # bytes that one job may tell; then it ends with what it has
     memory: int = 128_000_000  # bytes of events of all jobs that are kept
-    patience: float = 10.0  # seconds that a job goes on while nobody watches: a page may be loaded again
+    arrival: float = 60.0  # seconds in which somebody must begin to watch a job
+    patience: float = 10.0  # seconds that a job goes on when its watchers have gone: a page may be loaded again
 
 
 class Refused(Exception):
