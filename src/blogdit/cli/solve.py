@@ -52,7 +52,7 @@ def solve(
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first broken instance.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print a JSON object per instance.")] = False,
     live: Annotated[bool, typer.Option("--live", help="Show every step of the instance in work.")] = False,
-    trace: Annotated[Path | None, typer.Option(help="Write a JSON line per step to this file.")] = None,
+    trace: Annotated[Path | None, typer.Option(help="Write every step to this file; blogdit serve plays it.")] = None,
 ) -> None:
     """Solve the instances of files and folders; every answer is checked exactly.
 
