@@ -12,6 +12,7 @@ from blogdit.core.constraints import NotEqual
 from blogdit.core.instance import Instance
 from blogdit.formats import to_json
 from blogdit.problems import sudoku
+from blogdit.web.app import Access
 from blogdit.web.limits import Limits
 from blogdit.web.server import openers
 from browser import ARGUMENTS, SCREENSHOTS, find_browser
@@ -234,6 +235,19 @@ def test_a_trace_is_played_and_exported(browser, page, tmp_path):
         alone.wait_for_selector(".verdict.good")
         assert digits(alone) == SOLVED
         keep(alone, "exported")
+
+
+def test_a_page_with_a_token_in_its_address(browser):
+    with real_server(access=Access((), "secret")) as (where, _):
+        with opened(browser, f"{where}/#token=secret&p=sudoku") as page:
+            page.click("#solve")
+            wait_for_answer(page)
+            assert "secret" not in page.url
+        with browser.new_context() as context:  # without it the page says what is missing
+            page = context.new_page()
+            page.goto(where)
+            page.wait_for_selector("#message.error")
+            assert "Authorization: Bearer" in page.inner_text("#message")
 
 
 def test_names_cannot_inject_markup(page):

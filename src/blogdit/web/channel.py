@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 KEEP_ALIVE = 15.0  # seconds without an event after which a comment is sent: a client that has gone is noticed
@@ -35,7 +36,7 @@ class Channel:
         self._wake()
 
     def _wake(self) -> None:
-        if not self.loop.is_closed():
+        with suppress(RuntimeError):  # the server has ended, and nobody follows any more
             self.loop.call_soon_threadsafe(self._wake_followers)
 
     def _wake_followers(self) -> None:
