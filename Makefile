@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test oldest lint format clean
+.PHONY: demo test browser oldest lint format clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "blogdit needs Python 3.11 or newer")'
@@ -17,6 +17,10 @@ demo: $(STAMP)
 
 test: $(STAMP) lint
 	$(BIN)/python -m pytest -n 2
+
+# Chromium, for the tests of the page. Without it they are skipped, but not in CI.
+browser:
+	command -v chromium || { apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium fonts-dejavu-core; }
 
 # The integrations with the oldest versions that their extras allow.
 oldest: $(STAMP)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import blogdit
-from blogdit.api import _model_name, bundled_models, follow, solver_for
+from blogdit.api import bundled_models, follow, model_name, solver_for
 from blogdit.core.constraints import Linear
 from blogdit.core.errors import InputError
 from blogdit.method.chain import ChainConfig
@@ -191,10 +191,10 @@ def test_solve_each_takes_one_instance_too(model):
 
 def test_a_family_without_a_model_of_its_own_has_a_stand_in():
     both = {name: Path(name) for name in ("maxcut", "qubo")}
-    assert _model_name("qubo", both) == "qubo"
-    assert _model_name("qubo", {"maxcut": both["maxcut"]}) == "maxcut"
-    assert _model_name("maxcut", {"qubo": both["qubo"]}) is None
-    assert _model_name("csp", both) is None
+    assert model_name("qubo", both) == "qubo"
+    assert model_name("qubo", {"maxcut": both["maxcut"]}) == "maxcut"
+    assert model_name("maxcut", {"qubo": both["qubo"]}) is None
+    assert model_name("csp", both) is None
 
 
 @pytest.mark.parametrize("problem", ["mis", "maxcut"])

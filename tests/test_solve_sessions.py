@@ -95,7 +95,9 @@ def test_a_trace_of_every_step(solve, tmp_path, lines):
     assert code == 0
     found, results = records(trace), {record["instance"]: record for record in records(out)}
     for name, result in results.items():
-        steps = [record for record in found if record["instance"] == name]
+        first, *steps, last = (record for record in found if record["instance"] == name)
+        assert first["question"]["name"] == name
+        assert last["result"]["status"] == "solved"
         assert [record["step"] for record in steps] == list(range(1, result["steps"] + 1))
         values = steps[0]["values"]
         for step in steps[1:]:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from blogdit.core.constraints import AllDifferent, NotEqual
+from blogdit.core.instance import Instance
+from blogdit.formats import to_json
 from blogdit.problems import generate
-from blogdit.solver.events import Finished, Step
+from blogdit.solver.events import Finished, Step, Teller
 from blogdit.solver.options import SolveOptions
 from blogdit.solver.solver import Solver
+from blogdit.solver.tracing import violated_numbers
 from helpers import answers, random_model
 
 
@@ -28,23 +32,62 @@ def test_the_best_of_the_whole_trajectory_is_kept():
 
 
 def test_a_trace_can_be_replayed():
-    """Only variables of the block change; the records alone give back every state and its exact violations."""
+    """Only variables of the block change; the records alone give back every state, how sure it is, and its exact
+    violations."""
     graph = generate("coloring", 1, seed=0, vertices=30, colors=4)[0]
     *steps, _ = traced(graph, steps=12)
-    values = None
+    values, sure = None, None
     for number, step in enumerate(steps, 1):
         record = step.record()
         assert record["step"] == number
         assert set(record["changed"]) <= set(record["block"])
         if values is None:
-            values = np.array(record["values"])
+            values, sure = np.array(record["values"]), np.array(record["sure"])
         else:
             assert "values" not in record
             values[record["changed"]] = record["to"]
+            sure[record["block"]] = record["sure"]
         assert values.tolist() == step.values.tolist()
+        assert sure.tolist() == (100 * step.sure).astype(int).tolist()
+        clashes = [n for n, (a, b) in enumerate(graph.constraints[0].pairs) if values[a] == values[b]]
+        assert record["violated"] == clashes
         assert record["violations"] == graph.verify(values).violated
         assert record["energy"] == record["violations"]
         assert 0.25 <= record["confidence"] <= 1
+
+
+def test_every_chain_is_checked():
+    """The first chain is the one that is shown; the best answer so far is that of the best chain so far."""
+    cut = generate("maxcut", 1, seed=3, vertices=30)[0]
+    *steps, last = traced(cut, steps=10, chains=3, finish="none")
+    records = [step.record() for step in steps]
+    for step, record in zip(steps, records, strict=True):
+        assert record["chain_violations"] == [0, 0, 0]
+        assert record["chain_objectives"][0] == cut.verify(step.values).objective
+    assert max(max(record["chain_objectives"]) for record in records) == last.result.objective
+    seconds = [record["seconds"] for record in records]
+    assert seconds == sorted(seconds)
+
+
+def test_a_trace_begins_with_the_question_and_ends_with_the_result():
+    graphs = generate("coloring", 2, seed=0, vertices=12, colors=4)
+    solver, teller = Solver(random_model(), SolveOptions(steps=4)), Teller()
+    solver.session.trace = True
+    lines = [line for event in solver.events(graphs) for line in teller.lines(event)]
+    for graph in graphs:
+        first, *steps, last = (line for line in lines if line["instance"] == graph.name)
+        assert first["question"] == to_json(graph)
+        assert [line["step"] for line in steps] == list(range(1, len(steps) + 1))
+        assert last["result"]["violations"] == graph.verify(last["result"]["values"]).violated
+        assert last["complete"]
+
+
+def test_constraints_are_numbered_through_their_groups():
+    names = NotEqual([[0, 1]]), AllDifferent([[0, 1, 2], [1, 2, 3]])
+    instance = Instance([3, 3, 3, 3], names)
+    assert violated_numbers(instance, np.array([0, 1, 1, 2])).tolist() == [1, 2]
+    assert violated_numbers(instance, np.array([0, 0, 1, 2])).tolist() == [0, 1]
+    assert violated_numbers(Instance([3]), np.array([0])).tolist() == []
 
 
 def test_tracing_changes_nothing():

@@ -95,7 +95,7 @@ def _solver_for_problem(
     """A solver for the problem of an instance, which need not fit its model itself."""
     if model is None:
         found = bundled_models()
-        name = _model_name(instance.problem, found)
+        name = model_name(instance.problem, found)
         if name is None:
             known = ", ".join(found) or "none"
             raise InputError(
@@ -112,7 +112,7 @@ def _solver_for_problem(
     return Solver(model, chosen, place, session)
 
 
-def _model_name(problem: str, found: Mapping[str, Path]) -> str | None:
+def model_name(problem: str, found: Mapping[str, Path]) -> str | None:
     """The bundled model of a problem, or the one that stands in for it."""
     stand_in = families()[problem].stand_in if problem in families() else None
     return next((name for name in (problem, stand_in, GENERAL) if name in found), None)

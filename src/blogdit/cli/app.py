@@ -17,15 +17,17 @@ import typer
 import blogdit
 from blogdit.cli.bench import bench
 from blogdit.cli.convert import convert
+from blogdit.cli.export import export
 from blogdit.cli.generate import generate
 from blogdit.cli.info import info
 from blogdit.cli.interrupts import Interrupts
+from blogdit.cli.serve import serve
 from blogdit.cli.solve import solve
 from blogdit.cli.train import train
 from blogdit.cli.verify import verify
 from blogdit.core.errors import InputError
 
-COMMANDS = (solve, train, generate, convert, verify, bench, info)
+COMMANDS = (solve, train, generate, convert, verify, bench, serve, export, info)
 
 app = typer.Typer(name="blogdit", pretty_exceptions_enable=False, rich_markup_mode=None)
 for command in COMMANDS:

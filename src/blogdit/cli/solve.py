@@ -59,7 +59,7 @@ def solve(
     json: Annotated[bool, typer.Option("--json", help="Print a JSON object per instance.")] = False,
     table: Annotated[bool, typer.Option("--table", help="Print a line per instance, also of few.")] = False,
     live: Annotated[bool, typer.Option("--live", help="Show every step of the instance in work.")] = False,
-    trace: Annotated[Path | None, typer.Option(help="Write a JSON line per step to this file.")] = None,
+    trace: Annotated[Path | None, typer.Option(help="Write every step to this file; blogdit serve plays it.")] = None,
 ) -> None:
     """Solve the instances of files and folders; every answer is checked exactly.
 
@@ -94,10 +94,10 @@ def solve(
         from blogdit.formats.files import find_files, read_all
         from blogdit.formats.records import RecordFile
         from blogdit.network.runtime import set_threads
-        from blogdit.solver.events import Step
+        from blogdit.solver.events import Step, Teller
 
         set_threads(threads)
-        tally = Tally()
+        tally, teller = Tally(), Teller()
         pool = solver_pool(model, device, **options)
         interrupts.on_signal = pool.stop
         files = find_files(paths, leave_out=[path for path in (out, trace) if path is not None])
@@ -114,10 +114,11 @@ def solve(
         instances = takewhile(lambda _: interrupts.received is None, instances)
         view, instances = _view_of(instances, json, table, filed=results is not None)
         for event in pool.run(instances):
+            if steps_file is not None:
+                for line in teller.lines(event):
+                    steps_file.write(line)
             if isinstance(event, Step):
                 display.show(event)
-                if steps_file is not None:
-                    steps_file.write(event.record())
                 continue
             display.forget(event.index)
             tally.unfinished += not event.complete

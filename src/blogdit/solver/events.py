@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from blogdit.core.constraints import IntArray
-from blogdit.core.instance import Instance
+from blogdit.core.constraints import FloatArray, IntArray
+from blogdit.core.instance import Instance, Verdict
 from blogdit.core.result import Result
+from blogdit.formats.json_text import to_json
 
 
 @dataclass(frozen=True)
@@ -21,13 +23,27 @@ class Step:
     block: IntArray  # variables that were resampled
     changed: IntArray  # those whose value changed
     values: IntArray
-    violations: int  # constraints that are violated, by the exact check
+    violated: IntArray  # the constraints that are violated, by their numbers: group after group, as in the instance
     energy: float
-    confidence: float  # mean probability of the decoded values
+    sure: FloatArray  # probability of each decoded value
+    chains: tuple[Verdict, ...]  # the exact check of every chain; the first is the one that is shown
+    seconds: float  # that the instance has taken so far
     result: Result | None  # a new best answer, checked, if this step (of any chain) found one
 
+    @property
+    def violations(self) -> int:
+        """Constraints that are violated, by the exact check."""
+        return self.chains[0].violated
+
+    @property
+    def confidence(self) -> float:
+        """Mean probability of the decoded values."""
+        return float(self.sure.mean()) if len(self.sure) else 1.0
+
     def record(self) -> dict[str, Any]:
-        """A JSON object for replay: all values after the first step, then those that changed."""
+        """A JSON object for replay. The first step has all values and how sure each is; later ones have the values that
+        changed, and how sure those of the block are: no other logit changes."""
+        sure = (100 * (self.sure if self.step == 1 else self.sure[self.block])).astype(int)
         data: dict[str, Any] = {
             "instance": self.instance.name,
             "step": self.step,
@@ -35,10 +51,16 @@ class Step:
             "block": self.block.tolist(),
             "changed": self.changed.tolist(),
             "to": self.values[self.changed].tolist(),
+            "sure": sure.tolist(),
             "violations": self.violations,
+            "violated": self.violated.tolist(),
             "energy": self.energy,
             "confidence": round(self.confidence, 6),
+            "chain_violations": [verdict.violated for verdict in self.chains],
+            "seconds": round(self.seconds, 3),
         }
+        if self.instance.objective is not None:
+            data["chain_objectives"] = [verdict.objective for verdict in self.chains]
         if self.step == 1:
             data["values"] = self.values.tolist()
         if self.result is not None:
@@ -53,3 +75,23 @@ class Finished:
     index: int
     result: Result
     complete: bool = True
+
+
+class Teller:
+    """The lines of a trace. Each instance has a first line with its question (and `settings`, what it is solved with),
+    one for each step, and a last one with its result."""
+
+    def __init__(self, settings: Mapping[str, Any] | None = None) -> None:
+        self.settings = {} if settings is None else {"settings": dict(settings)}
+        self.begun: set[int] = set()
+
+    def lines(self, event: Step | Finished) -> Iterator[dict[str, Any]]:
+        instance = event.instance if isinstance(event, Step) else event.result.instance
+        if event.index not in self.begun:
+            self.begun.add(event.index)
+            yield {"instance": instance.name, "question": to_json(instance), **self.settings}
+        if isinstance(event, Step):
+            yield event.record()
+        else:
+            self.begun.discard(event.index)
+            yield {"instance": instance.name, "result": event.result.record(), "complete": event.complete}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
+from blogdit.core.constraints import IntArray
+from blogdit.core.instance import Instance
 from blogdit.core.result import Result
 from blogdit.solver.answers import Answers
 from blogdit.solver.events import Step
@@ -18,24 +20,38 @@ def steps_of(answers: Answers, slots: Slots, before: Tensor, stepped: Stepped) -
     chances = batch.allowed(slots.logits).softmax(-1).amax(-1)
     sure = batch.per_instance(chances)[0].cpu().numpy()
     shown = (stepped.block, before != stepped.values, stepped.values)
-    inside, changed, now = (batch.per_instance(t)[0].cpu().numpy() for t in shown)
-    return [
-        Step(
-            index=slot.index,
-            instance=slot.instance,
-            step=slot.steps,
-            rate=float(rate[0, place]),
-            block=np.flatnonzero(inside[place, : slot.instance.size]),
-            changed=np.flatnonzero(changed[place, : slot.instance.size]),
-            values=now[place, : slot.instance.size],
-            violations=slot.instance.verify(now[place, : slot.instance.size]).violated,
-            energy=float(total[0, place]),
-            confidence=float(sure[place, : slot.instance.size].mean()) if slot.instance.size else 1.0,
-            result=_news(answers, slots, place) if better[place] else None,
+    inside, changed, now = (batch.per_instance(t).cpu().numpy() for t in shown)  # (chains, B, N)
+    steps = []
+    for place, slot in enumerate(slots.members):
+        if slot.answered:
+            continue
+        instance, size = slot.instance, slot.instance.size
+        values = now[0, place, :size]
+        steps.append(
+            Step(
+                index=slot.index,
+                instance=instance,
+                step=slot.steps,
+                rate=float(rate[0, place]),
+                block=np.flatnonzero(inside[0, place, :size]),
+                changed=np.flatnonzero(changed[0, place, :size]),
+                values=values,
+                violated=violated_numbers(instance, values),
+                energy=float(total[0, place]),
+                sure=sure[place, :size],
+                chains=tuple(instance.verify(chain) for chain in now[:, place, :size]),
+                seconds=slot.budget.spent,
+                result=_news(answers, slots, place) if better[place] else None,
+            )
         )
-        for place, slot in enumerate(slots.members)
-        if not slot.answered
-    ]
+    return steps
+
+
+def violated_numbers(instance: Instance, values: IntArray) -> IntArray:
+    """Which constraints are violated; they are numbered through, group after group."""
+    numbers = instance.domains.numbers(values)
+    amounts = [group.violations(values, numbers) for group in instance.constraints]
+    return np.flatnonzero(np.concatenate(amounts)) if amounts else np.zeros(0, np.int64)
 
 
 def _news(answers: Answers, slots: Slots, place: int) -> Result | None:

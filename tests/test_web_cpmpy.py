@@ -1,0 +1,97 @@
+"""CPMpy models as text: what a model needs is understood, and nothing else is run."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+
+import blogdit
+from blogdit.core.errors import InputError
+from blogdit.core.result import Result
+from blogdit.web.cpmpy_text import cpmpy_instance
+
+QUEENS = """
+import cpmpy as cp
+n = 5
+queens = cp.intvar(1, n, shape=n, name="q")
+model = cp.Model()
+model += cp.AllDifferent(queens)
+model += [cp.AllDifferent([queens[i] + i for i in range(n)]), cp.AllDifferent([queens[i] - i for i in range(n)])]
+for i in range(1, n):
+    if i == 4 and n > 2:
+        model += queens[i] != queens[0]
+"""
+STARRED = """
+from cpmpy import *
+x, y = intvar(0, 3, shape=2)
+b = boolvar()
+m = Model(b.implies(x + 2 * y == 5), (x < y) | b, ~b == (x > 2))
+m.maximize(x + y - b)
+"""
+
+
+def answer(text: str) -> tuple[dict, Result]:
+    """The proved answer of a model, by the names of its variables."""
+    result = blogdit.solve(cpmpy_instance(text, "model"), steps=0, finish="exact")[0]
+    return {str(name): value for name, value in result.answer.items()}, result
+
+
+def test_a_model_means_what_it_says():
+    found, result = answer(QUEENS)
+    columns = [found[f"q[{i}]"] for i in range(5)]
+    assert result.status == "solved"
+    assert len(set(columns)) == 5
+    assert all(abs(columns[i] - columns[j]) != j - i for i, j in itertools.combinations(range(5), 2))
+    _, without = answer(QUEENS.replace("n = 5", "n = 3"))
+    assert without.status == "infeasible"
+
+
+def test_operators_and_an_objective():
+    """Against all values of the three variables."""
+    _, result = answer(STARRED)
+    valid = [
+        x + y - b for x, y, b in itertools.product(range(4), range(4), range(2))
+        if (not b or x + 2 * y == 5) and (x < y or b) and (not b) == (x > 2)
+    ]  # fmt: skip
+    assert (result.status, result.objective) == ("optimal", max(valid))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("import os", "'import os' is not understood here"),
+        ("from os import path", "not understood"),
+        ("import cpmpy, os", "not understood"),
+        ("x = ().__class__", "not understood"),
+        ("import cpmpy as cp\nx = cp.intvar(0, 1)\ny = x.__init__", "not understood"),
+        ("import cpmpy as cp\ncp.SolverLookup", "not understood"),
+        ("x = open('/etc/passwd')", "unknown name 'open'"),
+        ("x = __import__('os')", "unknown name '__import__'"),
+        ("x = (lambda: 1)()", "not understood"),
+        ("def f():\n    pass", "not understood"),
+        ("while True:\n    pass", "not understood"),
+        ("x = f'{1}'", "not understood"),
+        ("x = 2 ** 99", "Pow is not understood"),
+        ("x = [0] * 99999999999", "operations"),
+        ("x = 'a' * 99999999", "operations"),
+        ("x = range(9999999999999)", "operations"),
+        ("x = [i for i in range(500) for j in range(500)]", "operations"),
+        ("x = 9 * 99999999999999999999", "not understood"),
+        ("x = [1]\nfor i in range(99):\n    x = x + x", "operations"),
+        ("from cpmpy import *\nx = intvar(0, 999999999)", "values of all variables"),
+        ("from cpmpy import *\nx = boolvar(shape=(9999, 9999))", "values of all variables"),
+        ("from cpmpy import *\nx = boolvar(shape=-1)", "expected at least one"),
+        ("from cpmpy import *\nx = intvar(0, 2)\nif x:\n    y = 1", "a condition must be known"),
+        ("x = 1", "expected one variable that holds a cpmpy.Model"),
+        ("x = (", "not Python"),
+        ("x = 1 / 0", "Div is not understood"),
+        ("x = 1 // 0", "ZeroDivisionError"),
+        ("x = [1][5]", "IndexError"),
+    ],
+)
+def test_what_is_no_model_is_refused_with_its_line(text, words):
+    with pytest.raises(InputError, match=re.escape(words)) as caught:
+        cpmpy_instance(text, "model")
+    assert caught.value.line is not None
