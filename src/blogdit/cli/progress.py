@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from blogdit.cli.printing import stderr_console, tell
+from blogdit.core.text import harmless
 
 
 class TrainingProgress:
     """A bar with rate, time left, loss and the last validation score."""
 
     def __init__(self) -> None:
-        self.console = Console(stderr=True)
+        self.console = stderr_console()
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
         self.bar = Progress(*columns, console=self.console, disable=not self.console.is_terminal)
         self.task = self.bar.add_task("training", total=1.0)
@@ -39,7 +40,7 @@ class TrainingProgress:
             self.tell(line)
 
     def tell(self, line: str) -> None:
-        self.console.print(line, highlight=False) if self.console.is_terminal else print(line, file=sys.stderr)
+        self.console.print(harmless(line)) if self.console.is_terminal else tell(line)
 
     def __enter__(self) -> TrainingProgress:
         self.bar.start()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -14,6 +13,7 @@ import typer
 
 from blogdit.cli.interrupts import Interrupts
 from blogdit.cli.options import Colors, Device, Problem, Seed
+from blogdit.cli.printing import warn
 from blogdit.cli.solve_output import FEW, Tally, View, print_answer, print_header, print_json, print_row
 from blogdit.core.errors import InputError
 from blogdit.core.result import VALID
@@ -128,7 +128,7 @@ def solve(
 def _say(display: Display, text: str) -> None:
     """One line on stderr."""
     with display.paused():
-        print(f"blogdit: {' '.join(text.split())}", file=sys.stderr, flush=True)
+        warn(text)
 
 
 def _report(tally: Tally, display: Display, error: InputError) -> None:

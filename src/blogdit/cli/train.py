@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from blogdit.cli.options import Device, Seed, Settings, parse_settings
+from blogdit.cli.printing import say, tell
 from blogdit.core.errors import InputError
 
 
@@ -72,12 +72,12 @@ def train(
             )  # fmt: skip
     except KeyboardInterrupt:
         kept = f"the same command with --resume goes on with what is in {out}"
-        print(f"stopped; {kept if (out / STATE).exists() else 'there was nothing to keep yet'}", file=sys.stderr)
+        tell(f"stopped; {kept if (out / STATE).exists() else 'there was nothing to keep yet'}")
         raise
     if writer is not None:
         writer.close()
     scores = ", ".join(f"{name} {value:.4g}" for name, value in model.provenance["validation"].items())
-    print(f"{out / 'best.safetensors'}: {model.problem}, {model.provenance['updates']} updates, {scores}")
+    say(f"{out / 'best.safetensors'}: {model.problem}, {model.provenance['updates']} updates, {scores}")
 
 
 def _tensorboard(out: Path) -> Any:

@@ -82,7 +82,7 @@ class RecordFile:
             data = self._parse(file.readline(), held.number)
         try:
             found = solution(data)
-            same = data.get("problem") == instance.problem and not found.contradiction(instance.verify(found.values))
+            same = data.get("problem") == instance.problem and not found.contradiction(instance)
         except (ValueError, OverflowError):  # no values, or more or fewer than the instance has variables
             same = False
         if not same:
@@ -92,7 +92,7 @@ class RecordFile:
     def _parse(self, line: bytes, number: int) -> dict[str, Any]:
         try:
             data = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             data = None
         if not isinstance(data, dict) or not isinstance(data.get("instance"), str):
             raise InputError("not a record of blogdit; expected a file that --out has written", self.path, number)

@@ -20,7 +20,7 @@ def render(instance: Instance, values: IntArray) -> str:
     family = families().get(instance.problem)
     if family is not None:
         return family.render(instance, values)
-    names = [str(instance.domains.call(variable, value)) for variable, value in enumerate(values.tolist())]
+    names = [label_text(instance.domains.call(variable, value)) for variable, value in enumerate(values.tolist())]
     labels = range(instance.size) if instance.labels is None else instance.labels
     cells = _from_labels(instance)
     headed = bool(cells)
@@ -57,8 +57,10 @@ def _grid(cells: Mapping[tuple[Any, Any], str], headed: bool) -> list[str]:
     rows, columns = (list(dict.fromkeys(cell[part] for cell in cells)) for part in (0, 1))
     if not headed:
         rows, columns = sorted(rows), sorted(columns)
-    lines = [[*([str(row)] if headed else []), *(cells.get((row, column), "") for column in columns)] for row in rows]
+    lines = [
+        [*([label_text(row)] if headed else []), *(cells.get((row, column), "") for column in columns)] for row in rows
+    ]
     if headed and lines:
-        lines.insert(0, ["", *map(str, columns)])
+        lines.insert(0, ["", *map(label_text, columns)])
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
