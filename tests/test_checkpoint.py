@@ -11,6 +11,7 @@ import safetensors.torch
 import torch
 
 from blogdit.cli.app import run
+from blogdit.core import files
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.method.batch import collate
@@ -200,7 +201,7 @@ def test_a_failed_write_leaves_the_old_file(saved, monkeypatch, stage):
 
         def open_and_fail(path, mode="r"):
             file = real_open(path, mode)
-            if "w" in mode:
+            if "x" in mode:
                 file.write(b"half of it")
                 file.close()
                 fail()
@@ -208,7 +209,7 @@ def test_a_failed_write_leaves_the_old_file(saved, monkeypatch, stage):
 
         monkeypatch.setattr("builtins.open", open_and_fail)
     else:
-        monkeypatch.setattr(checkpoint.os, stage, fail)
+        monkeypatch.setattr(files.os, stage, fail)
     with pytest.raises(OSError, match="No space left"):
         save_model(saved, model(seed=9))
     monkeypatch.undo()

@@ -8,14 +8,17 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+from blogdit.core.stopping import Stop
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupts:
-    """Within this context a signal calls `on_signal` and is remembered in `received`."""
+    """Within this context a signal is remembered in `received`, calls `on_signal` and asks to `stop`."""
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
+        self.stop = Stop()
         self.on_signal: Callable[[], None] | None = None
         self._previous: dict[signal.Signals, Any] = {}
 
@@ -39,3 +42,4 @@ class Interrupts:
         self.received = signal.Signals(number)
         if self.on_signal is not None:
             self.on_signal()
+        self.stop.ask()

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from blogdit.cli.interrupts import Interrupts
 from blogdit.cli.options import Device, Seed, Settings, parse_settings
 from blogdit.cli.printing import say, tell
 from blogdit.core.errors import InputError
@@ -63,17 +64,18 @@ def train(
                 if name != "update":
                     writer.add_scalar(name, value, record["update"])
 
-    try:
-        with TrainingProgress() as progress:
-            model = train_model(
-                problem, out, minutes, updates, parse_settings(set_), data, valid, resume, pause_after, seed, device,
-                on_record, tell=progress.tell if os.environ.get("RANK", "0") == "0" else lambda line: None,
-                start=from_,
-            )  # fmt: skip
-    except KeyboardInterrupt:
-        kept = f"the same command with --resume goes on with what is in {out}"
-        tell(f"stopped; {kept if (out / STATE).exists() else 'there was nothing to keep yet'}")
-        raise
+    with Interrupts() as interrupts:
+        try:
+            with TrainingProgress() as progress:
+                model = train_model(
+                    problem, out, minutes, updates, parse_settings(set_), data, valid, resume, pause_after, seed,
+                    device, on_record, progress.tell if os.environ.get("RANK", "0") == "0" else lambda line: None,
+                    from_, interrupts.stop,
+                )  # fmt: skip
+        except KeyboardInterrupt:
+            kept = f"the same command with --resume goes on with what is in {out}"
+            tell(f"stopped; {kept if (out / STATE).exists() else 'there was nothing to keep yet'}")
+            raise typer.Exit(interrupts.exit_code or 130) from None
     if writer is not None:
         writer.close()
     scores = ", ".join(f"{name} {value:.4g}" for name, value in model.provenance["validation"].items())

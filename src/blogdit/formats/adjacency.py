@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from blogdit.core.errors import InputError
+from blogdit.core.files import replacing
 from blogdit.formats.graph_text import refuse_absurd
 from blogdit.problems.graphs import Graph, from_adjacency
 
@@ -60,7 +61,7 @@ def write_npz(graph: Graph, path: str | Path) -> None:
         "data": np.tile(weights, 2)[order],
     }
     try:
-        with open(path, "wb") as file:
+        with replacing(Path(path)) as file:
             np.savez_compressed(file, **arrays)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", path) from None

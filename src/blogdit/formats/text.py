@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from blogdit.core.errors import InputError
+from blogdit.core.files import replacing
 
 LONGEST_LINE = 1 << 28  # characters; a damaged archive could unpack to one endless line
 GZIP_MAGIC, XZ_MAGIC = b"\x1f\x8b", b"\xfd7zXZ\x00"
@@ -143,7 +144,7 @@ def create_text(path: str | Path) -> Iterator[IO[str]]:
         yield sys.stdout
         return
     try:
-        with path.open("wb") as raw:
+        with replacing(path) as raw:
             binary: Any = raw
             if path.suffix == ".gz":
                 binary = gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0)

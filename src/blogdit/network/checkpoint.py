@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from blogdit.core.errors import InputError
+from blogdit.core.files import replacing
 from blogdit.core.instance import Instance
 from blogdit.method.batch import padded_size
 from blogdit.method.blocks import Schedule
@@ -77,15 +77,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str
         {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()},
         metadata={"blogdit": json.dumps(header)},
     )
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with open(partial, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as file:
+        file.write(data)
 
 
 def read_tensors(path: Path, format_name: str, version: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
