@@ -30,11 +30,11 @@ REDRAW = 0.1  # seconds
 class Display:
     """A line with progress, and with `live` the instance in work above it. `limit`: seconds that all may take."""
 
-    def __init__(self, pool: SolverPool, tally: Tally, files: Sequence[Path], limit: float | None, live: bool):
+    def __init__(self, pool: SolverPool, tally: Tally, limit: float | None, live: bool):
         self.pool, self.tally, self.limit, self.live = pool, tally, limit, live
         self.console = stderr_console()
         self.visible = self.console.is_terminal
-        self.total = count_instances(files) if self.visible else None
+        self.total: int | None = None  # instances, if somebody has counted them
         self.started = self.drawn = time.monotonic()
         self.focus: Step | None = None
         self.screen = Live(console=self.console, auto_refresh=False, transient=True, redirect_stdout=False)

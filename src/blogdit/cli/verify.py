@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from blogdit.cli.options import Colors, Problem
+from blogdit.cli.options import Allow, Colors, Problem, parse_limits
 from blogdit.cli.printing import say
 from blogdit.core.instance import Instance, Verdict
 from blogdit.formats.files import find_files, read_all
@@ -21,6 +21,7 @@ def verify(
     problem: Problem = None,
     colors: Colors = None,
     max_violations: Annotated[int, typer.Option(min=0, help="Violated constraints to print per instance.")] = 20,
+    allow: Allow = [],  # noqa: B006 (typer copies it)
 ) -> None:
     """Check solutions exactly: every violated constraint, the objective, and a verdict for each instance.
 
@@ -34,7 +35,7 @@ def verify(
       blogdit verify graphs/ answers.jsonl --problem mis
     """
     files = find_files([instance], leave_out=[solution] if instance.is_dir() else [])
-    instances = list(read_all(files, problem, colors))
+    instances = list(read_all(files, problem, colors, limits=parse_limits(allow)))
     valid, wrong = 0, 0
     for checked, found in zip(instances, match_solutions(solution, instances), strict=True):
         if found is None:

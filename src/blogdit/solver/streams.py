@@ -80,9 +80,9 @@ class SolverPool:
     def steps_done(self) -> int:
         return sum(solver.steps_done for solver in self.solvers.values() if solver is not None)
 
-    def run(self, instances: Iterable[Instance]) -> Iterator[Step | Finished]:
-        """Events of all instances; their index is the place in the stream."""
-        started, queues = time.monotonic(), ByProblem(instances)
+    def run(self, instances: Iterable[Instance], started: float | None = None) -> Iterator[Step | Finished]:
+        """Events of all instances; their index is the place in the stream. The total time counts from `started`."""
+        started, queues = time.monotonic() if started is None else started, ByProblem(instances)
         while not self.session.stopping and not self.cut_short and (head := queues.first()) is not None:
             solver = self._solver(head)
             if solver is None:
