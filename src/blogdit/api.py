@@ -67,7 +67,7 @@ def solver_for(
     if not isinstance(instance, Instance):
         raise InputError(f"expected an instance, got {type(instance).__name__}")
     solver = _solver_for_problem(instance, model, device, **options)
-    if misfit := solver.model.misfit(instance):
+    if misfit := solver.misfit(instance):
         raise solver.model.refusal(instance, misfit)
     return solver
 

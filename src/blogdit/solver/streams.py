@@ -98,7 +98,7 @@ class SolverPool:
         """Find out before the first step what cannot be solved."""
         for instance in instances:
             solver = self._solver(instance)
-            if solver is not None and (misfit := solver.model.misfit(instance)) is not None:
+            if solver is not None and (misfit := solver.misfit(instance)) is not None:
                 raise solver.model.refusal(instance, misfit)
 
     def _elsewhere(self, queues: ByProblem, problem: str) -> int:
@@ -118,7 +118,7 @@ class SolverPool:
     def _fitting(self, solver: Solver, numbered: Iterator[tuple[int, Instance]]) -> Iterator[tuple[int, Instance]]:
         told = set()
         for number, instance in numbered:
-            misfit = solver.model.misfit(instance)
+            misfit = solver.misfit(instance)
             if misfit is None:
                 yield number, instance
             elif misfit not in told:
