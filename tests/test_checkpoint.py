@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 
 import pytest
 import safetensors.torch
 import torch
 
+from blogdit.cli.app import run
+from blogdit.core import files
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.method.batch import collate
@@ -125,7 +128,10 @@ def test_files_of_others_are_refused(tmp_path):
     assert "holds 'blogdit-training-state', expected 'blogdit-model'" in refusal(path)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", "{}", '{"format": "blogdit-model"}', '{"version": "1"}'])
+HEADERS = ["", "{", "[]", "3", "null", "{}", '{"format": "blogdit-model"}', '{"version": "1"}', "[" * 100_000]
+
+
+@pytest.mark.parametrize("text", HEADERS, ids=lambda text: text[:30])
 def test_unreadable_headers_are_refused(tmp_path, text):
     path = tmp_path / "x.safetensors"
     safetensors.torch.save_file({"w": torch.zeros(2)}, path, {"blogdit": text})
@@ -157,6 +163,16 @@ def test_folders_and_missing_files(tmp_path):
         lambda tensors, header: header["chain"].pop("schedule"),
         lambda tensors, header: header["chain"].update(schedule={"rho_max": 2.0}),
         lambda tensors, header: header.pop("problem"),
+        # What a header asks for is not allocated before the weights are seen to fit.
+        lambda tensors, header: header["denoiser"].update(layers=10**5),
+        lambda tensors, header: header["denoiser"].update(loops=10**9),
+        lambda tensors, header: header["denoiser"].update(dim=10**7),
+        lambda tensors, header: header["denoiser"].update(dim=10**30),
+        lambda tensors, header: header.update(denoiser=[]),
+        lambda tensors, header: header.update(chain=[]),
+        lambda tensors, header: header.update(provenance=[1]),
+        lambda tensors, header: header.update(solving="fast"),
+        lambda tensors, header: header.update(solving={"cuda": [1]}),
         lambda tensors, header: tensors.pop("in_block"),
         lambda tensors, header: tensors.update(extra=torch.zeros(1)),
         lambda tensors, header: tensors.update(in_block=torch.zeros(3)),
@@ -185,7 +201,7 @@ def test_a_failed_write_leaves_the_old_file(saved, monkeypatch, stage):
 
         def open_and_fail(path, mode="r"):
             file = real_open(path, mode)
-            if "w" in mode:
+            if "x" in mode:
                 file.write(b"half of it")
                 file.close()
                 fail()
@@ -193,7 +209,7 @@ def test_a_failed_write_leaves_the_old_file(saved, monkeypatch, stage):
 
         monkeypatch.setattr("builtins.open", open_and_fail)
     else:
-        monkeypatch.setattr(checkpoint.os, stage, fail)
+        monkeypatch.setattr(files.os, stage, fail)
     with pytest.raises(OSError, match="No space left"):
         save_model(saved, model(seed=9))
     monkeypatch.undo()
@@ -212,3 +228,10 @@ def test_misfits_are_explained():
     too_many = f"its variables have up to {most + 1:,} values; expected {most:,} at most where there are 2"
     assert model().misfit(Instance([3, most + 1])) == too_many
     assert model().misfit(Instance([2] * 33 + [most])) is not None
+
+
+def test_info_shows_a_model_whose_provenance_lacks_everything(tmp_path, capsys):
+    path = tmp_path / "model.safetensors"
+    save_model(path, replace(model(), provenance={"minutes": "\x1b[31m"}))
+    assert run(["info", str(path)]) == 0
+    assert "trained \\u001b[31m minutes, ? updates on ?, seed ?, commit ?" in capsys.readouterr().out

@@ -65,13 +65,43 @@ def test_verify_does_not_believe_records(files, capsys):
         ({}, None),
         ({"objective": 999}, "objective 999, not 2.5"),
         ({"violations": 4}, "violations 4, not 0"),
-        ({"status": "infeasible"}, "infeasible, which it is not"),
+        ({"status": "infeasible"}, "status infeasible, not feasible"),
+        ({"status": "exhausted"}, "status exhausted, not feasible"),
+        ({"status": "solved"}, "status solved, not feasible"),
+        ({"status": "optimal"}, "optimal, but not who has proved it"),
+        ({"status": "optimal", "proved_by": "exact"}, None),
+        ({"status": 7}, "status 7, not feasible"),
+        ({"violations": False}, "violations False, not 0"),
+        ({"violations": None}, "violations None, not 0"),
+        ({"objective": None}, "objective None, not 2.5"),
+        ({"objective": 10**400}, f"objective 1{'0' * 59}..., not 2.5"),
+        ({"problem": "mis"}, "problem mis, not maxcut"),
+        ({"labels": [1, 2, 3, 5]}, "labels [1, 2, 3, 5], not [1, 2, 3, 4]"),
+        ({"answer": [0, 0, 0, 0]}, "answer [0, 0, 0, 0], not None"),
+        ({"objective": ...}, "no objective, not 2.5"),
+        ({"objective": ..., "violations": ..., "status": ...}, None),
     ):
         (graph,) = files(graph="4 3\n1 2 1.5\n2 3 1\n3 4 1\n")
-        (record,) = files(solution=json.dumps({**said, **change}))
+        claimed = {name: value for name, value in {**said, **change}.items() if value is not ...}
+        (record,) = files(solution=json.dumps(claimed))
         assert run(["verify", graph, record]) == (0 if words is None else 3)
         wrong = [] if words is None else [f"graph: WRONG RECORD, it says {words}"]
         assert capsys.readouterr().out.splitlines() == ["graph: valid, objective 2.5", *wrong]
+
+
+def test_verify_goes_by_names(files, capsys):
+    """A record is about the instance that it names and about no other."""
+    graph, other = files(graph="4 3\n1 2 1.5\n2 3 1\n3 4 1\n", other='{"instance": "another", "values": [0, 1, 0, 0]}')
+    assert run(["verify", graph, other]) == 3
+    assert capsys.readouterr().out == f"graph: no solution in {other}\n"
+    named, nameless = '{"instance": "graph", "values": [0, 1, 0, 0]}', '{"values": [0, 1, 0, 0]}'
+    for lines, words in (
+        ([named, named], "a second record of 'graph'; expected one"),
+        ([named, nameless], "expected records with names"),
+    ):
+        (records,) = files(records="\n".join(lines))
+        assert run(["verify", graph, records]) == 2
+        assert words in capsys.readouterr().err
 
 
 def test_verify_several_instances(files, capsys):

@@ -184,8 +184,8 @@ def test_a_table_gives_the_paper_s_layers_of_size_k():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"dim": 0}, "dim must be at least 1"),
-        ({"layers": 0}, "layers must be at least 1"),
+        ({"dim": 0}, "dim must be a whole number of at least 1"),
+        ({"layers": 0}, "layers must be a whole number from 1"),
         ({"relation": "dense"}, "relation must be learned, fixed or neighbours"),
         ({"values": "codes"}, "values must be axis, literals or table"),
     ],

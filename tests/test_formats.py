@@ -354,7 +354,10 @@ def test_solutions_are_matched_by_name_or_order(file):
     named = file('{"instance": "b", "values": [1, 1]}\n{"instance": "a", "values": [0, 0]}\n')
     assert [v.tolist() for v in formats.read_solutions(named, graphs)] == [[0, 0], [1, 1]]
     other = file('{"instance": "x", "values": [1, 1]}\n{"instance": "y", "values": [0, 0]}\n')
-    assert [v.tolist() for v in formats.read_solutions(other, graphs)] == [[1, 1], [0, 0]]
+    with pytest.raises(InputError, match="no solution for instance 'a'"):
+        formats.read_solutions(other, graphs)
+    nameless = file('{"values": [1, 1]}\n{"instance": "", "values": [0, 0]}\n')
+    assert [v.tolist() for v in formats.read_solutions(nameless, graphs)] == [[1, 1], [0, 0]]
     assert [v.tolist() for v in formats.read_solutions(file("1 0\n0 1\n"), graphs)] == [[1, 0], [0, 1]]
 
 

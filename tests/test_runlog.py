@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import multiprocessing
 import os
@@ -13,6 +14,7 @@ import safetensors.torch
 import torch
 
 from blogdit.core.errors import InputError
+from blogdit.core.stopping import Stop, Stopped
 from blogdit.network.checkpoint import load_model
 from blogdit.training import runlog
 from blogdit.training.data import generated_data
@@ -82,6 +84,37 @@ def test_a_run_killed_at_any_moment_can_be_resumed(tmp_path):
     assert {"state.safetensors", "best.safetensors", "last.safetensors", "log.jsonl"} <= left
 
 
+def test_the_state_is_saved_early_and_often(tmp_path, monkeypatch):
+    """At the first update, then every 20 s for two minutes, then every two minutes; and before what takes long."""
+    run, now, saved = trainer(10_000, validate_every=10_000), [0.0], []
+    monkeypatch.setattr("blogdit.training.trainer.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(run, "save", lambda out: saved.append(now[0]))
+    stop = Stop()
+    for _ in run.run(tmp_path, stop=stop):
+        now[0] += 5.0
+        if now[0] > 500:
+            stop.ask()
+    assert saved[0] == 0
+    early = [time for time in saved if time <= 120]
+    assert max(later - earlier for earlier, later in itertools.pairwise(early)) <= 30
+    late = [time for time in saved if time > 120]
+    assert 2 <= len(late) <= 5
+    assert late[-1] > 500, "whoever asks to stop finds the last update in the state"
+
+
+def test_who_stops_a_validation_finds_its_state_on_disk(tmp_path, monkeypatch):
+    """A validation may take minutes. It is given up at once, and what was learnt before it is kept."""
+    run, stop = trainer(12, validate_every=4), Stop()
+    monkeypatch.setattr(run, "_validate", lambda out: stop.ask())
+    assert [record["update"] for record in run.run(tmp_path, stop=stop)] == [1, 2, 3, 4]
+    assert runlog.read_header(tmp_path / runlog.STATE)["progress"]["updates"] == 4
+    run, stop = trainer(2), Stop()
+    monkeypatch.setattr(run, "_validate", lambda out: stop.ask())
+    with pytest.raises(Stopped):  # the last one belongs to the run, which is not over without it
+        list(run.run(tmp_path / "short", stop=stop))
+    assert runlog.read_header(tmp_path / "short" / runlog.STATE)["progress"]["updates"] < 2
+
+
 def test_the_log_is_never_lost(tmp_path, monkeypatch):
     """A process that dies while it opens the log again leaves the old one; half a line at the end is dropped."""
     list(trainer(4).run(tmp_path))
@@ -90,7 +123,7 @@ def test_the_log_is_never_lost(tmp_path, monkeypatch):
     def die(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runlog.os, "replace", die)
+    monkeypatch.setattr("blogdit.core.files.os.replace", die)
     with pytest.raises(KeyboardInterrupt):
         runlog.Log(tmp_path, 3)
     monkeypatch.undo()

@@ -325,12 +325,12 @@ def test_the_incumbent_is_in_the_sense_of_the_problem():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"steps": -1}, "steps must be a whole number of at least 0, got -1"),
+        ({"steps": -1}, "steps must be a whole number from 0 to .*, got -1"),
         ({"time_limit": -0.1}, "time_limit must not be negative"),
         ({"total_time": math.nan}, "total_time must not be negative, got nan"),
-        ({"chains": 0}, "chains must be a whole number of at least 1, got 0"),
-        ({"batch_size": 0}, "batch_size must be a whole number of at least 1"),
-        ({"cycle": 0}, "cycle must be a whole number of at least 1"),
+        ({"chains": 0}, "chains must be a whole number from 1 to .*, got 0"),
+        ({"batch_size": 0}, "batch_size must be a whole number from 1"),
+        ({"cycle": 0}, "cycle must be a whole number from 1"),
         ({"block": "best"}, "block must be one of all, random, margin, critical, related, got 'best'"),
         ({"schedule": "x"}, "schedule must be cycle or budget, got 'x'"),
         ({"target": math.inf}, "target must be finite"),

@@ -331,7 +331,7 @@ def test_validation_picks_the_best_weights(tmp_path, monkeypatch):
         assert all(torch.equal(seen[-1][name], p) for name, p in run.average.items()), "averaged weights are scored"
         return {"score": score, "solved": score}
 
-    monkeypatch.setattr(training, "validate", scripted)
+    monkeypatch.setattr("blogdit.training.validation.validate", scripted)
     list(run.run(tmp_path))
     best, last = (load_model(tmp_path / f"{name}.safetensors") for name in ("best", "last"))
     for model, at in ((best, 1), (last, 2)):
@@ -348,7 +348,7 @@ def test_validation_picks_the_best_weights(tmp_path, monkeypatch):
 def test_of_equal_scores_the_later_weights_are_kept(tmp_path, monkeypatch):
     """A small problem is soon solved in full; training beyond that is not thrown away."""
     scores = iter([0.3, 1.0, 1.0])
-    monkeypatch.setattr(training, "validate", lambda *arguments: {"score": next(scores)})
+    monkeypatch.setattr("blogdit.training.validation.validate", lambda *arguments: {"score": next(scores)})
     list(trainer(12).run(tmp_path))
     assert load_model(tmp_path / "best.safetensors").provenance["updates"] == 12
 

@@ -12,6 +12,7 @@ from blogdit.core.constraints import LARGEST_SEED, IntArray
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.core.result import Result
+from blogdit.core.stopping import Stop, Stopped
 from blogdit.finishers import FINISHERS
 from blogdit.formats.results import Results
 from blogdit.integrations._instances import as_instance as as_instance
@@ -53,9 +54,9 @@ def model_file(model: str | Path) -> Path:
 
 
 def load(model: str | Path) -> Model:
-    """A bundled model by name, one from a file, "hf:OWNER/NAME" from the Hugging Face Hub, or the best of a training run
-    by its folder. If that holds the file of a problem of your own, its code is run: answers are then shown as it says.
-    """
+    """A bundled model by name, one from a file, "hf:OWNER/NAME" from the Hugging Face Hub, or the best of a training
+    run by its folder. If that holds the file of a problem of your own, its code is run: answers are then shown as it
+    says."""
     if str(model).startswith("hf:"):
         from blogdit.integrations.hub import fetch
 
@@ -80,7 +81,7 @@ def solver_for(
     if not isinstance(instance, Instance):
         raise InputError(f"expected an instance, got {type(instance).__name__}")
     solver = _solver_for_problem(instance, model, device, **options)
-    if misfit := solver.model.misfit(instance):
+    if misfit := solver.misfit(instance):
         raise solver.model.refusal(instance, misfit)
     return solver
 
@@ -292,6 +293,7 @@ def train(
     on_record: Callable[[dict[str, Any], float], None] | None = None,
     tell: Callable[[str], None] = lambda line: None,
     start: str | Path | Model | None = None,
+    stop: Stop | None = None,
 ) -> Model:
     """Train a model for a problem family without labels; returns the best model so far, also in `out`.
 
@@ -301,7 +303,8 @@ def train(
     instead of training. `resume` goes on from the state in `out`, with its settings and seed. `pause_after` stops after
     that many minutes of this call, to be resumed. `on_record` gets each log record and the share of the budget that is
     spent; `tell` a line before what takes long and leaves no record. `start` is a model whose weights training begins
-    with: it keeps their network and chain.
+    with: it keeps their network and chain. Who calls `stop.ask()` ends it with `Stopped` after the update in work, to
+    be resumed.
     """
     out, data = Path(out), _listed(data)
     begin = start if start is None or isinstance(start, Model) else load(start)
@@ -323,8 +326,7 @@ def train(
                 raise InputError(error.message, out / runlog.STATE) from None
             if chosen.problem != problem:
                 raise InputError(f"holds a run for {chosen.problem}, not for {problem}", out)
-            if settings:
-                raise InputError("a resumed run keeps its settings; leave out --set")
+            chosen.refuse_other(settings or {})
         else:
             chosen = recipe(problem, settings, own=True, start=begin)
             if out.exists() and not out.is_dir():
@@ -336,16 +338,20 @@ def train(
     except ValueError as error:
         raise InputError(str(error)) from None
     with process_group(resolve_device(device)) as here:
-        instances = data_for(chosen, seed, data, _listed(valid), tell)
+        stop = stop or Stop()
+        with stop.at_once():
+            instances = data_for(chosen, seed, data, _listed(valid), tell)
         trainer = Trainer(chosen, instances, budget, seed, str(here), tell, None if resume else begin)
         instances.require_fit(trainer.model() if begin is None else begin)
         if resume:
             trainer.load(out)
         if mine is not None and trainer.rank == 0:
             own.keep(mine, out)
-        for record in trainer.run(out, pause_after):
+        for record in trainer.run(out, pause_after, stop=stop):
             if on_record is not None and trainer.rank == 0:
                 on_record(record, budget.spent(trainer.progress.updates, trainer.progress.seconds))
+    if stop.asked:
+        raise Stopped
     return load_model(model_file(out))
 
 

@@ -10,7 +10,6 @@ import gzip
 import json
 import os
 import re
-import sys
 import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from blogdit.core.errors import InputError
+from blogdit.core.files import claim
 from blogdit.problems.generation import cores
 
 Record = dict[str, Any]
@@ -56,7 +56,7 @@ class RecordFile:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._file = open(self.path, "ab", buffering=0)
-            _claim(self._file, self.folder)
+            claim(self._file, self.folder)
             self._made = made
             self.records = read_records(self.path)
             if self.records:
@@ -133,20 +133,6 @@ class RecordFile:
             writer = csv.DictWriter(file, used)
             writer.writeheader()
             writer.writerows(self.records)
-
-
-def _claim(file: FileIO, folder: Path) -> None:
-    """Two runs in one folder would do everything twice. The claim ends with the file, or with the process."""
-    if sys.platform == "win32":
-        return
-    import fcntl
-
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise InputError("another run is writing here; expected another --out, or to wait for it", folder) from None
-    except OSError:
-        pass  # a file system without locks
 
 
 def _read_settings(folder: Path) -> dict[str, Any]:

@@ -3,13 +3,15 @@
 To add one, write `cli/NAME.py` with a function `NAME` and add it to `COMMANDS`. Modules that load torch are
 imported inside the function, so that `blogdit --help` and the light commands stay fast. Results go to stdout, all
 else to stderr. Exit codes: 0 done, 2 bad input or usage (one line on stderr), 3 an instance without a valid answer,
-130 and 143 stopped by Ctrl-C and by SIGTERM.
+70 an error of blogdit itself (one line; --debug shows where), 130 and 143 stopped by Ctrl-C and by SIGTERM.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import traceback
+from contextlib import suppress
 from typing import Annotated, NoReturn
 
 import typer
@@ -21,12 +23,16 @@ from blogdit.cli.export import export
 from blogdit.cli.generate import generate
 from blogdit.cli.info import info
 from blogdit.cli.interrupts import Interrupts
+from blogdit.cli.printing import say, tell, warn
 from blogdit.cli.serve import serve
 from blogdit.cli.solve import solve
 from blogdit.cli.train import train
 from blogdit.cli.verify import verify
 from blogdit.core.errors import InputError
 
+DEBUG = "--debug"
+EX_SOFTWARE = 70  # as sysexits.h calls it
+MOST_SHOWN = 300  # characters of an unexpected error
 COMMANDS = (solve, train, generate, convert, verify, bench, serve, export, info)
 
 app = typer.Typer(name="blogdit", pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -36,7 +42,7 @@ for command in COMMANDS:
 
 def _show_version(asked: bool) -> None:
     if asked:
-        print(f"blogdit {blogdit.__version__}")
+        say(f"blogdit {blogdit.__version__}")
         raise typer.Exit
 
 
@@ -45,15 +51,18 @@ def _group(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
+    debug: Annotated[bool, typer.Option(DEBUG, help="Show where an unexpected error comes from.")] = False,
 ) -> None:
     """A learned, reusable heuristic for constraint problems."""
 
 
 def run(arguments: list[str] | None = None) -> int:
     """Run a command line and return its exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    debug = DEBUG in given  # before the command or behind it
     try:
         # Non-standalone: usage errors come here as exceptions instead of as several printed lines.
-        code = app(args=arguments, prog_name="blogdit", standalone_mode=False)
+        code = app(args=[one for one in given if one != DEBUG], prog_name="blogdit", standalone_mode=False)
         sys.stdout.flush()
     except InputError as error:
         return _fail(str(error))
@@ -66,9 +75,13 @@ def run(arguments: list[str] | None = None) -> int:
         if isinstance(error, MemoryError) or "allocate memory" in str(error) or "out of memory" in str(error):
             return _fail("not enough memory; expected less at a time (--chains, --batch-size) or smaller instances")
         describe = getattr(error, "format_message", None)  # what typer's usage errors have in common
-        if describe is None:
-            raise
-        return _fail(f"{describe().rstrip('. ')}. See blogdit --help")
+        if describe is not None:
+            return _fail(f"{describe().rstrip('. ')}. See blogdit --help")
+        if debug:
+            for line in traceback.format_exc().splitlines():
+                tell(line)
+        shown = f"{type(error).__name__}: {error}"[:MOST_SHOWN]
+        return _fail(f"an error of blogdit itself, {shown}; {DEBUG} shows where", EX_SOFTWARE)
     return code if isinstance(code, int) else 0
 
 
@@ -83,6 +96,7 @@ def _stop() -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _fail(message: str) -> int:
-    sys.stderr.write("blogdit: " + " ".join(message.split()) + "\n")
-    return 2
+def _fail(message: str, code: int = 2) -> int:
+    with suppress(OSError):  # nobody may be there to read it
+        warn(message)
+    return code

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +12,7 @@ import typer
 from blogdit.bench.records import RECORDS, TABLE
 from blogdit.bench.suites import SUITES
 from blogdit.cli.options import Colors, Device, Problem, Seed
+from blogdit.cli.printing import say, tell
 from blogdit.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _run(chosen: dict[Path, Suite], options: Options, models: Models, tell: Told
             continue
         except Unanswered as error:
             failures.append(error)
-        print(folder / TABLE)
+        say(str(folder / TABLE))
     if len(left_out) == len(chosen):
         raise NothingToRun("no suite has these systems and cases; nothing was done") if several else left_out[0]
     if failures:
@@ -147,9 +147,9 @@ class Told:
     def __call__(self, message: str, work: Work | None) -> None:
         now = time.monotonic()
         if work is None:
-            print(message, file=sys.stderr)
+            tell(message)
         elif now - self.last >= EVERY or work.done == work.total:
             self.last = now
             minutes, seconds = divmod(round(work.time_left()), 60)
             left = f"{minutes // 60:02}:{minutes % 60:02}:{seconds:02}"
-            print(f"{message}: {work.done} of {work.total}, at most about {left} left", file=sys.stderr)
+            tell(f"{message}: {work.done} of {work.total}, at most about {left} left")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from blogdit import formats
-from blogdit.cli.options import Colors, Problem
+from blogdit.cli.options import Allow, Colors, Problem, parse_limits
 from blogdit.core.errors import InputError
 from blogdit.formats.files import find_files, read_all, write_files
 from blogdit.formats.text import STANDARD, plain_suffix
@@ -20,6 +20,7 @@ def convert(
     problem: Problem = None,
     colors: Colors = None,
     to: Annotated[str | None, typer.Option(help=f"The format, if no suffix tells: {', '.join(formats.FORMS)}.")] = None,
+    allow: Allow = [],  # noqa: B006 (typer copies it)
 ) -> None:
     """Write the instances of A to B in another format, if that can say the same.
 
@@ -36,7 +37,7 @@ def convert(
     """
     if to is not None and to not in formats.FORMS:
         raise InputError(f"unknown format {to!r}; expected one of {', '.join(formats.FORMS)}")
-    instances = list(read_all(find_files([source]), problem, colors))
+    instances = list(read_all(find_files([source]), problem, colors, limits=parse_limits(allow)))
     suffix, usual = plain_suffix(out), {formats.native_suffix(one.problem) for one in instances}
     if to is None and suffix not in formats.WRITERS and suffix not in usual and suffix and not out.is_dir():
         raise InputError(f"no format is written as {suffix}; expected --to, or {', '.join(formats.WRITERS)}", out)

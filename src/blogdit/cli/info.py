@@ -10,6 +10,7 @@ import typer
 
 import blogdit
 from blogdit.cli.options import WEIGHTS, models
+from blogdit.cli.printing import say, show
 from blogdit.problems import families
 
 PACKAGES = ("torch", "numpy", "networkx", "safetensors", "ortools")
@@ -31,14 +32,16 @@ def info(
     if model is not None:
         _show_model(model)
         return
-    print(f"blogdit {blogdit.__version__}")
-    print(f"python {platform.python_version()} on {platform.system()} {platform.machine()}")
+    say(f"blogdit {blogdit.__version__}")
+    say(f"python {platform.python_version()} on {platform.system()} {platform.machine()}")
     for package in PACKAGES:
-        print(f"{package} {_version(package)}")
+        say(f"{package} {_version(package)}")
     for name, family in sorted(families().items()):
-        print(f"\n{name}: {family.summary}")
-        print("  --set " + " ".join(f"{key}={_shown(value)}" for key, value in family.settings.items()))
-    print(f"\nmodels: {' '.join(path.stem for path in sorted(WEIGHTS.glob('*.safetensors')))}")
+        say()
+        say(f"{name}: {family.summary}")
+        say("  --set " + " ".join(f"{key}={_shown(value)}" for key, value in family.settings.items()))
+    say()
+    say(f"models: {' '.join(path.stem for path in sorted(WEIGHTS.glob('*.safetensors')))}")
 
 
 def _show_model(name: str) -> None:
@@ -48,19 +51,20 @@ def _show_model(name: str) -> None:
     model = load(name)
     config, schedule, origin = model.denoiser.config, model.chain.schedule, model.provenance
     numbers = sum(parameter.numel() for parameter in model.denoiser.parameters())
-    print(f"{model.name}: {numbers:,} parameters, {config.layers} layers, dim {config.dim}, values as {config.values}")
-    print(f"blocks {schedule.rho_max:g} -> {schedule.rho_min:g} of the variables, {schedule.shape}")
+    say(f"{model.name}: {numbers:,} parameters, {config.layers} layers, dim {config.dim}, values as {config.values}")
+    say(f"blocks {schedule.rho_max:g} -> {schedule.rho_min:g} of the variables, {schedule.shape}")
     for device in ("cpu", "cuda"):
         options = model.options_for(device)
-        print(f"solving ({device}): " + (" ".join(f"{k}={_shown(v)}" for k, v in options.items()) or "defaults"))
+        say(f"solving ({device}): " + (" ".join(f"{k}={_shown(v)}" for k, v in options.items()) or "defaults"))
     if origin:
-        print(
-            f"trained {origin['minutes']:g} minutes, {origin['updates']:,} updates on {origin['device']}, "
-            f"seed {origin['seed']}, commit {origin['commit']}"
+        minutes, updates, place, seed, commit = (
+            origin.get(name, "?") for name in ("minutes", "updates", "device", "seed", "commit")
         )
+        number = f"{updates:,}" if isinstance(updates, int) else updates
+        say(f"trained {minutes} minutes, {number} updates on {place}, seed {seed}, commit {commit}")
     path = bundled_models().get(name)
     if path is not None and (card := path.with_suffix(".md")).exists():
-        print("\n" + card.read_text().strip())
+        show("\n" + card.read_text().strip())
 
 
 def _version(package: str) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from blogdit.cli.printing import stderr_console, tell
+from blogdit.core.text import harmless
 
 QUIET = 30.0  # seconds without a line, where there is no bar
 
@@ -16,7 +17,7 @@ class TrainingProgress:
     """A bar with rate, time left, loss and the last validation score; without a terminal a line now and then."""
 
     def __init__(self) -> None:
-        self.console = Console(stderr=True)
+        self.console = stderr_console()
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
         self.bar = Progress(*columns, console=self.console, disable=not self.console.is_terminal)
         self.task = self.bar.add_task("training", total=1.0)
@@ -43,7 +44,7 @@ class TrainingProgress:
 
     def tell(self, line: str) -> None:
         self.told = time.monotonic()
-        self.console.print(line, highlight=False) if self.console.is_terminal else print(line, file=sys.stderr)
+        self.console.print(harmless(line), highlight=False) if self.console.is_terminal else tell(line)
 
     def __enter__(self) -> TrainingProgress:
         self.bar.start()

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-import sys
+import math
+import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
-from itertools import chain, islice, takewhile
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from blogdit.cli.interrupts import Interrupts
-from blogdit.cli.options import Colors, Device, Problem, Seed, completes, models
+from blogdit.cli.interrupts import Interrupts, Reading
+from blogdit.cli.options import Allow, Colors, Device, Problem, Seed, completes, models, parse_limits
+from blogdit.cli.printing import warn
 from blogdit.cli.solve_output import FEW, Tally, View, print_answer, print_header, print_json, print_row
 from blogdit.core.errors import InputError
 from blogdit.core.result import VALID
+from blogdit.core.stopping import Stopped
 
 if TYPE_CHECKING:
     from blogdit.cli.solve_display import Display
     from blogdit.core.instance import Instance
     from blogdit.formats.records import RecordFile
     from blogdit.solver.options import SolveKeywords
+
+COUNTING = 1.0  # seconds at most to count the instances that a line of progress tells about
 
 
 def solve(
@@ -60,6 +65,7 @@ def solve(
     table: Annotated[bool, typer.Option("--table", help="Print a line per instance, also of few.")] = False,
     live: Annotated[bool, typer.Option("--live", help="Show every step of the instance in work.")] = False,
     trace: Annotated[Path | None, typer.Option(help="Write every step to this file; blogdit serve plays it.")] = None,
+    allow: Allow = [],  # noqa: B006 (typer copies it)
 ) -> None:
     """Solve the instances of files and folders; every answer is checked exactly.
 
@@ -90,30 +96,34 @@ def solve(
     }  # fmt: skip
     with Interrupts() as interrupts, ExitStack() as stack:
         from blogdit.api import solver_pool
-        from blogdit.cli.solve_display import Display
+        from blogdit.cli.solve_display import Display, count_instances
         from blogdit.formats.files import find_files, read_all
         from blogdit.formats.records import RecordFile
         from blogdit.network.runtime import set_threads
         from blogdit.solver.events import Step, Teller
 
         set_threads(threads)
-        tally, teller = Tally(), Teller()
+        tally, teller, limits = Tally(), Teller(), parse_limits(allow)
         pool = solver_pool(model, device, **options)
         interrupts.on_signal = pool.stop
         files = find_files(paths, leave_out=[path for path in (out, trace) if path is not None])
         results = None if out is None else stack.enter_context(RecordFile(out, resume))
         steps_file = None if trace is None else stack.enter_context(RecordFile(trace, None if out is None else resume))
-        display = stack.enter_context(Display(pool, tally, files, total_time, live))
+        display = Display(pool, tally, total_time, live)
+        with suppress(Stopped), interrupts.giving_up(time.monotonic() + COUNTING):
+            display.total = count_instances(files) if display.visible else None
+        stack.enter_context(display)
         pool.session.trace, pool.session.on_step = live or trace is not None, display.tick
         pool.session.on_note = partial(_say, display)
         pool.on_error = None if strict else partial(_report, tally, display)
 
-        instances = read_all(files, problem, colors, pool.on_error)
+        started = time.monotonic()
+        instances = read_all(files, problem, colors, pool.on_error, limits)
         if results is not None:
             instances = _unanswered(instances, results, tally)
-        instances = takewhile(lambda _: interrupts.received is None, instances)
-        view, instances = _view_of(instances, json, table, filed=results is not None)
-        for event in pool.run(instances):
+        reading = Reading(instances, interrupts, started + (math.inf if total_time is None else total_time))
+        view, instances = _view_of(reading, json, table, filed=results is not None)
+        for event in pool.run(instances, started):
             if steps_file is not None:
                 for line in teller.lines(event):
                     steps_file.write(line)
@@ -131,15 +141,16 @@ def solve(
                 view.add(event.index, event.result)
         display.close()
         view.close()
-        if interrupts.received is not None or tally.done or tally.skipped or pool.cut_short:
-            tally.print_summary(display.seconds, pool.steps_done, _note(interrupts, pool.cut_short))
-    raise typer.Exit(interrupts.exit_code or tally.exit_code(pool.cut_short))
+        cut_short = pool.cut_short or reading.cut_short
+        if interrupts.received is not None or tally.done or tally.skipped or cut_short:
+            tally.print_summary(display.seconds, pool.steps_done, _note(interrupts, cut_short))
+    raise typer.Exit(interrupts.exit_code or tally.exit_code(cut_short))
 
 
 def _say(display: Display, text: str) -> None:
     """One line on stderr."""
     with display.paused():
-        print(f"blogdit: {' '.join(text.split())}", file=sys.stderr, flush=True)
+        warn(text)
 
 
 def _report(tally: Tally, display: Display, error: InputError) -> None:

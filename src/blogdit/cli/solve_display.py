@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from blogdit import formats
+from blogdit.cli.printing import stderr_console, tell
 from blogdit.cli.solve_output import Tally
 from blogdit.core.errors import InputError
 from blogdit.core.result import VALID
+from blogdit.core.text import harmless
 from blogdit.problems import families
 from blogdit.problems.answers import render
 from blogdit.solver.events import Step
@@ -29,11 +30,11 @@ REDRAW = 0.1  # seconds
 class Display:
     """A line with progress, and with `live` the instance in work above it. `limit`: seconds that all may take."""
 
-    def __init__(self, pool: SolverPool, tally: Tally, files: Sequence[Path], limit: float | None, live: bool):
+    def __init__(self, pool: SolverPool, tally: Tally, limit: float | None, live: bool):
         self.pool, self.tally, self.limit, self.live = pool, tally, limit, live
-        self.console = Console(stderr=True, highlight=False)
+        self.console = stderr_console()
         self.visible = self.console.is_terminal
-        self.total = count_instances(files) if self.visible else None
+        self.total: int | None = None  # instances, if somebody has counted them
         self.started = self.drawn = time.monotonic()
         self.focus: Step | None = None
         self.screen = Live(console=self.console, auto_refresh=False, transient=True, redirect_stdout=False)
@@ -54,7 +55,7 @@ class Display:
         if self.live and (self.focus is None or self.focus.index == step.index):
             self.focus = step
             if not self.visible:
-                print(f"{step.instance.name}: {facts_of(step)}", file=sys.stderr, flush=True)
+                tell(f"{step.instance.name}: {facts_of(step)}")
 
     def forget(self, index: int) -> None:
         """The instance is done; another may come into focus."""
@@ -131,7 +132,7 @@ def picture_of(step: Step) -> Text:
         shown = family.render(instance, step.values, ansi=True, changed=step.changed)
     else:
         shown = render(instance, step.values)
-    picture = Text.from_ansi(f"{shown}\n{instance.name}: {facts_of(step)}, energy {step.energy:.6g}, ")
+    picture = Text.from_ansi(f"{shown}\n{harmless(instance.name)}: {facts_of(step)}, energy {step.energy:.6g}, ")
     return picture.append(f"confidence {step.confidence:.2f}")
 
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from rich.console import Console
 from rich.table import Table
 
 from blogdit import formats
-from blogdit.core.errors import InputError
+from blogdit.cli.printing import say, show, stderr_console
 from blogdit.core.result import VALID, Result, Status
+from blogdit.core.text import harmless
 from blogdit.problems.answers import render
 
 STATUSES: tuple[Status, ...] = (*VALID, "unknown", "infeasible")
@@ -22,29 +20,18 @@ FEW = 5  # instances whose answers are shown in full; of more, a line each
 ROW = "{:<28} {:<10} {:>12} {:>10} {:>7} {:>9}"
 
 
-def print_line(text: str) -> None:
-    """To stdout, at once; a full disk behind it is an error that a user can read."""
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered cannot be written
-        raise InputError(f"stdout cannot be written: {error.strerror or error}") from None
-
-
 def print_json(result: Result) -> None:
-    print_line(json.dumps(formats.record(result)))
+    say(json.dumps(formats.record(result)))
 
 
 def print_header() -> None:
-    print_line(ROW.format("instance", "status", "objective", "violations", "steps", "seconds"))
+    say(ROW.format("instance", "status", "objective", "violations", "steps", "seconds"))
 
 
 def print_row(result: Result) -> None:
     objective = "" if result.objective is None else f"{result.objective:.8g}"
     violated, name = result.verdict.violated, result.instance.name
-    print_line(ROW.format(name, result.status, objective, violated, result.steps, f"{result.seconds:.2f}"))
+    say(ROW.format(name, result.status, objective, violated, result.steps, f"{result.seconds:.2f}"))
 
 
 def print_answer(result: Result) -> None:
@@ -57,10 +44,10 @@ def print_answer(result: Result) -> None:
         facts += f", objective {result.objective:.8g}"
     if result.status in VALID:
         facts += f" ({_origin(result)})"
-    print_line(f"{result.instance.name}: {facts}")
-    print_line(render(result.instance, result.values))
+    say(f"{result.instance.name}: {facts}")
+    show(render(result.instance, result.values))
     if result.verdict.unmet:
-        print_line(f"{_number(result.verdict.unmet, 'soft constraint')} violated, which the objective counts")
+        say(f"{_number(result.verdict.unmet, 'soft constraint')} violated, which the objective counts")
 
 
 def _origin(result: Result) -> str:
@@ -135,7 +122,7 @@ class Tally:
         return 2 if self.broken else 0
 
     def print_summary(self, seconds: float, steps: int, note: str = "") -> None:
-        console = Console(stderr=True, highlight=False)
+        console = stderr_console()
         table = Table(box=None, pad_edge=False)
         table.add_column("problem")
         seen = [status for status in STATUSES if self.number(status)]
@@ -145,7 +132,7 @@ class Tally:
             counts = [self.results[problem, status] for status in seen]
             number = sum(counts)
             means = f"{self.steps[problem] / number:.1f}", f"{self.seconds[problem] / number:.2f}"
-            table.add_row(problem, str(number), *map(str, counts), *means)
+            table.add_row(harmless(problem), str(number), *map(str, counts), *means)
         if table.row_count:
             console.print(table)
         facts = [f"{_number(self.done, 'instance')} in {seconds:.1f} s, {steps / max(seconds, 1e-9):.1f} steps/s"]

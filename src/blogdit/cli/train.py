@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from blogdit.cli.interrupts import Interrupts
 from blogdit.cli.options import Device, Seed, Settings, parse_settings
+from blogdit.cli.printing import say, tell
 from blogdit.core.errors import InputError
 
 
@@ -73,24 +74,24 @@ def train(
                     writer.add_scalar(name, value, record["update"])
 
     first = os.environ.get("RANK", "0") == "0"  # of several processes
-    try:
-        with TrainingProgress() as progress:
-            model = train_model(
-                problem, out, minutes, updates, parse_settings(set_), data, valid, resume, pause_after, seed, device,
-                on_record, tell=progress.tell if first else lambda line: None,
-                start=from_,
-            )  # fmt: skip
-    except KeyboardInterrupt:
-        kept = f"the same command with --resume goes on with what is in {out}"
-        print(f"stopped; {kept if (out / STATE).exists() else 'there was nothing to keep yet'}", file=sys.stderr)
-        raise
+    with Interrupts() as interrupts:
+        try:
+            with TrainingProgress() as progress:
+                model = train_model(
+                    problem, out, minutes, updates, parse_settings(set_), data, valid, resume, pause_after, seed,
+                    device, on_record, progress.tell if first else lambda line: None, from_, interrupts.stop,
+                )  # fmt: skip
+        except KeyboardInterrupt:
+            kept = f"the same command with --resume goes on with what is in {out}"
+            tell(f"stopped; {kept if (out / STATE).exists() else 'there was nothing to keep yet'}")
+            raise typer.Exit(interrupts.exit_code or 130) from None
     if writer is not None:
         writer.close()
     scores = ", ".join(f"{name} {value:.4g}" for name, value in model.provenance["validation"].items())
-    print(f"{out / 'best.safetensors'}: {model.problem}, {model.provenance['updates']} updates, {scores}")
+    say(f"{out / 'best.safetensors'}: {model.problem}, {model.provenance['updates']} updates, {scores}")
     count = compare if compare is not None else payoff.HELD_OUT if is_file(problem) else 0
     if count and pause_after is None and first:
-        print(payoff.compare(out, from_, count, device=device, tell=lambda line: print(line, file=sys.stderr)))
+        say(payoff.compare(out, from_, count, device=device, tell=tell))
 
 
 def _tensorboard(out: Path) -> Any:

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from blogdit.cli.options import Colors, Problem
+from blogdit.cli.options import Allow, Colors, Problem, parse_limits
+from blogdit.cli.printing import say
 from blogdit.core.instance import Instance, Verdict
 from blogdit.formats.files import find_files, read_all
 from blogdit.formats.solutions import match_solutions
@@ -20,6 +21,7 @@ def verify(
     problem: Problem = None,
     colors: Colors = None,
     max_violations: Annotated[int, typer.Option(min=0, help="Violated constraints to print per instance.")] = 20,
+    allow: Allow = [],  # noqa: B006 (typer copies it)
 ) -> None:
     """Check solutions exactly: every violated constraint, the objective, and a verdict for each instance.
 
@@ -33,30 +35,30 @@ def verify(
       blogdit verify graphs/ answers.jsonl --problem mis
     """
     files = find_files([instance], leave_out=[solution] if instance.is_dir() else [])
-    instances = list(read_all(files, problem, colors))
+    instances = list(read_all(files, problem, colors, limits=parse_limits(allow)))
     valid, wrong = 0, 0
     for checked, found in zip(instances, match_solutions(solution, instances), strict=True):
         if found is None:
-            print(f"{checked.name}: no solution in {solution}")
+            say(f"{checked.name}: no solution in {solution}")
             continue
         verdict = checked.verify(found.values)
         valid += verdict.satisfied
         _report(checked, verdict, max_violations)
-        if said := found.contradiction(verdict):
+        if said := found.contradiction(checked):
             wrong += 1
-            print(f"{checked.name}: WRONG RECORD, it says {said}")
+            say(f"{checked.name}: WRONG RECORD, it says {said}")
     if len(instances) > 1:
-        print(f"{valid} of {len(instances)} valid" + (f"; {wrong} wrong records" if wrong else ""))
+        say(f"{valid} of {len(instances)} valid" + (f"; {wrong} wrong records" if wrong else ""))
     if wrong or valid < len(instances):
         raise typer.Exit(3)
 
 
 def _report(instance: Instance, verdict: Verdict, most: int) -> None:
     for violation in islice(verdict.violations(), most):
-        print(f"{instance.name}: {violation.describe(instance.labels)}")
+        say(f"{instance.name}: {violation.describe(instance.labels)}")
     if verdict.violated > most:
-        print(f"{instance.name}: ... and {verdict.violated - most} more")
+        say(f"{instance.name}: ... and {verdict.violated - most} more")
     facts = ["valid" if verdict.satisfied else f"INVALID, {verdict.violated} violated"]
     facts += [] if verdict.objective is None else [f"objective {verdict.objective:.12g}"]
     facts += [f"{verdict.unmet} soft violated"] if verdict.unmet else []
-    print(f"{instance.name}: {', '.join(facts)}")
+    say(f"{instance.name}: {', '.join(facts)}")

@@ -19,13 +19,14 @@ from blogdit.core.constraints import Constraint, IntArray
 from blogdit.core.derived import Derived, checked
 from blogdit.core.domains import Domains
 from blogdit.core.objective import Objective as Objective
+from blogdit.core.text import harmless
 
 _Broken = tuple[str, Callable[[int], Any], IntArray, IntArray]  # kind, scope of an index, indices, amounts
 
 
 def label_text(label: Any) -> str:
-    """The name of a variable; one of several parts as words."""
-    return " ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+    """The name of a variable or a value, as text of one line; one of several parts as words."""
+    return harmless(" ".join(map(str, label)) if isinstance(label, tuple) else str(label))
 
 
 def _itself(variable: int) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ from blogdit.formats.adjacency import read_npz, write_npz
 from blogdit.formats.cnf_text import cnf_lines, looks_like_cnf, read_cnf, wcnf_lines
 from blogdit.formats.json_text import from_json, holds_json_lines, looks_like_json, read_json, to_json, write_json
 from blogdit.formats.latin_text import count_squares, looks_like_latin, read_latin, write_latin
+from blogdit.formats.limits import Limits
 from blogdit.formats.opb_text import looks_like_opb, opb_lines, read_opb
 from blogdit.formats.qubo_text import looks_like_qubo, read_qubo, write_ising, write_qubo
 from blogdit.formats.solutions import read_solutions, record, write_solutions
@@ -58,9 +59,12 @@ BOOLEAN = {"cnf": cnf_lines, "wcnf": wcnf_lines, "opb": opb_lines}
 LONGEST_PREAMBLE = 1 << 14  # lines of comments that are looked at to recognise a file by what follows them
 
 
-def read(path: str | Path, problem: str | None = None, colors: int | None = None) -> list[Instance]:
-    """Every instance in a file. `problem` forces a family; colouring a graph needs the number of `colors`."""
-    return list(stream(path, problem, colors))
+def read(
+    path: str | Path, problem: str | None = None, colors: int | None = None, limits: Limits | None = None
+) -> list[Instance]:
+    """Every instance in a file. `problem` forces a family; colouring a graph needs the number of `colors`. `limits` are
+    what one instance may ask for."""
+    return list(stream(path, problem, colors, limits=limits))
 
 
 def stream(
@@ -69,6 +73,7 @@ def stream(
     colors: int | None = None,
     name: str | None = None,
     on_error: OnError | None = None,
+    limits: Limits | None = None,
 ) -> Iterator[Instance]:
     """The instances of a file one by one, so that a big file needs little memory.
 
@@ -82,7 +87,8 @@ def stream(
     except ValueError as error:
         raise InputError(str(error)) from None
     try:
-        yield from _stream(Path(path), forced, colors, plain_stem(path) if name is None else name, on_error)
+        found = plain_stem(path) if name is None else name
+        yield from _stream(Path(path), forced, colors, found, on_error, limits or Limits())
     except InputError as error:
         if on_error is None:
             raise
@@ -90,49 +96,57 @@ def stream(
 
 
 def _stream(
-    path: Path, forced: Family | None, colors: int | None, name: str, on_error: OnError | None
+    path: Path, forced: Family | None, colors: int | None, name: str, on_error: OnError | None, limits: Limits
 ) -> Iterator[Instance]:
     suffix = plain_suffix(path)
     if suffix == ".npz":
-        yield from_graph(read_npz(path), forced, colors, name, path)
+        yield from_graph(read_npz(path, limits), forced, colors, name, path)
         return
-    with open_lines(path) as lines:
-        start = _start(lines)
-        if not any(line.strip() for line in start):
-            raise InputError("empty file; expected an instance", lines.path)
-        if suffix in graph_text.NETWORKX_SUFFIXES:
-            for index, graph in enumerate(graph_text.read_with_networkx(lines, suffix)):
-                yield from_graph(graph, forced, colors, f"{name}:{index + 1}" if index else name, lines.path)
-        elif looks_like_json(start):
-            yield from read_json(lines, name, forced.name if forced else None, on_error)
-        elif (kind := _text_kind(start) if forced is None else NATIVE.get(forced.name)) == "qubo":
-            yield read_qubo(lines, name)
-        elif kind in BOOLEAN or (forced is None and suffix in (".cnf", ".wcnf", ".opb", ".wbo")):
-            yield (read_opb if (kind or WRITERS[suffix]) == "opb" else read_cnf)(lines, name)
-        elif kind == "latin":
-            yield from read_latin(lines, name)
-        elif kind == "sudoku":
-            yield from read_sudoku(lines, name, on_error)
-        elif graph_text.looks_like_dimacs(start):
-            graph, hints = graph_text.read_dimacs(lines)
-            yield from_graph(graph, forced or _hinted(hints), colors or _hinted_colors(hints), name, lines.path)
-        elif graph_text.looks_like_columns(start):
-            if graph_text.is_gset(start):
-                yield from_graph(graph_text.read_gset(lines), forced or family("maxcut"), colors, name, lines.path)
-            else:
-                yield from_graph(graph_text.read_edge_list(lines), forced, colors, name, lines.path)
+    with open_lines(path, limits) as lines:
+        for instance in _of_lines(lines, suffix, forced, colors, name, on_error):
+            lines.begin_instance()
+            yield instance
+
+
+def _of_lines(
+    lines: Lines, suffix: str, forced: Family | None, colors: int | None, name: str, on_error: OnError | None
+) -> Iterator[Instance]:
+    start = _start(lines)
+    if not any(line.strip() for line in start):
+        raise InputError("empty file; expected an instance", lines.path)
+    if suffix in graph_text.NETWORKX_SUFFIXES:
+        for index, graph in enumerate(graph_text.read_with_networkx(lines, suffix)):
+            yield from_graph(graph, forced, colors, f"{name}:{index + 1}" if index else name, lines.path)
+    elif looks_like_json(start):
+        yield from read_json(lines, name, forced.name if forced else None, on_error)
+    elif (kind := _text_kind(start) if forced is None else NATIVE.get(forced.name)) == "qubo":
+        yield read_qubo(lines, name)
+    elif kind in BOOLEAN or (forced is None and suffix in (".cnf", ".wcnf", ".opb", ".wbo")):
+        yield (read_opb if (kind or WRITERS[suffix]) == "opb" else read_cnf)(lines, name)
+    elif kind == "latin":
+        yield from read_latin(lines, name)
+    elif kind == "sudoku":
+        yield from read_sudoku(lines, name, on_error)
+    elif graph_text.looks_like_dimacs(start):
+        graph, hints = graph_text.read_dimacs(lines)
+        yield from_graph(graph, forced or _hinted(hints), colors or _hinted_colors(hints), name, lines.path)
+    elif graph_text.looks_like_columns(start):
+        if graph_text.is_gset(start):
+            yield from_graph(graph_text.read_gset(lines), forced or family("maxcut"), colors, name, lines.path)
         else:
-            lines.take(1)  # says so if it is not even text
-            if forced is not None and (kind := _text_kind(start)):
-                raise lines.error(
-                    f"{kind.title() if kind in OF_MANY else kind} text; expected a graph, for --problem {forced.name}",
-                    line=1,
-                )
+            yield from_graph(graph_text.read_edge_list(lines), forced, colors, name, lines.path)
+    else:
+        lines.take(1)  # says so if it is not even text
+        if forced is not None and (kind := _text_kind(start)):
             raise lines.error(
-                "not a known format; expected Sudoku text, Latin squares, DIMACS .col, .cnf or .wcnf, OPB, G-set, "
-                "edges, a QUBO or JSON",
+                f"{kind.title() if kind in OF_MANY else kind} text; expected a graph, for --problem {forced.name}",
                 line=1,
             )
+        raise lines.error(
+            "not a known format; expected Sudoku text, Latin squares, DIMACS .col, .cnf or .wcnf, OPB, G-set, "
+            "edges, a QUBO or JSON",
+            line=1,
+        )
 
 
 def _start(lines: Lines) -> list[str]:

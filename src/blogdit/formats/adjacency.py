@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from blogdit.core.errors import InputError
+from blogdit.core.files import replacing
 from blogdit.formats.graph_text import refuse_absurd
+from blogdit.formats.limits import Limits
 from blogdit.problems.graphs import Graph, from_adjacency
 
 ROWS = {"csr": True, "csc": False}  # whether `indptr` counts rows, or columns
 
 
-def read_npz(path: str | Path) -> Graph:
+def read_npz(path: str | Path, limits: Limits) -> Graph:
     """The graph of a matrix in the formats csr, csc and coo."""
     path = Path(path)
     try:
+        with zipfile.ZipFile(path) as archive:  # what it says about its size is all that is unpacked
+            limits.require("bytes", sum(part.file_size for part in archive.infolist()), path)
         with np.load(path, allow_pickle=False) as file:
             arrays: dict[str, Any] = dict(file)
+    except InputError:
+        raise
     except FileNotFoundError:
         raise InputError("no such file", path) from None
     except Exception as error:  # a damaged archive, or a damaged array in it, has many ways to fail
@@ -29,6 +36,8 @@ def read_npz(path: str | Path) -> Graph:
         kind = str(arrays["format"].astype(str))
         shape, entries = arrays["shape"].astype(np.int64).tolist(), arrays["data"]
         refuse_absurd(max(shape), len(entries), path)
+        limits.require("vertices", max(shape), path)
+        limits.require("edges", len(entries), path)
         if kind == "coo":
             return from_adjacency(shape, arrays["row"], arrays["col"], entries)
         if kind not in ROWS:
@@ -60,7 +69,7 @@ def write_npz(graph: Graph, path: str | Path) -> None:
         "data": np.tile(weights, 2)[order],
     }
     try:
-        with open(path, "wb") as file:
+        with replacing(Path(path)) as file:
             np.savez_compressed(file, **arrays)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", path) from None

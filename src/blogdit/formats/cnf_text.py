@@ -26,7 +26,7 @@ from blogdit.formats.boolean import (
     soft_clauses,
     soft_rows,
 )
-from blogdit.formats.graph_text import MOST_VERTICES, refuse_absurd
+from blogdit.formats.graph_text import refuse_absurd
 from blogdit.formats.text import Lines, hinted_offset, plain_suffix
 
 HARD = "h"
@@ -104,8 +104,7 @@ class _Reader:
         self.is_weighted = weighted
         self.variables, self.expected, *top = (self._count(field) for field in fields[2:])
         self.top = top[0] if top else -1
-        if self.variables > MOST_VERTICES:
-            raise self.lines.error(f"expected at most {MOST_VERTICES} variables, got {self.variables}")
+        self.lines.limits.require("vertices", self.variables, self.lines.path, self.lines.number)
 
     def _count(self, field: str) -> int:
         if not field.isdecimal() or len(field) > 19 or int(field) >= 1 << 63:
@@ -130,9 +129,9 @@ class _Reader:
                 raise self.lines.error(f"expected literals that end with 0, got {field[:40]!r}") from None
             self.begun = literal != 0
             if literal:
-                if abs(literal) > (self.variables if self.variables >= 0 else MOST_VERTICES):
-                    most = self.variables if self.variables >= 0 else MOST_VERTICES
-                    raise self.lines.error(f"expected variables 1..{most}, got {literal}")
+                if abs(literal) > self.variables >= 0:
+                    raise self.lines.error(f"expected variables 1..{self.variables}, got {literal}")
+                self.lines.limits.require("vertices", abs(literal), self.lines.path, self.lines.number)
                 self.literals.append(literal)
                 self.open += 1
             else:

@@ -10,6 +10,7 @@ from pathlib import Path
 from blogdit import formats
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
+from blogdit.formats.limits import Limits
 from blogdit.formats.text import STANDARD, OnError, plain_stem
 
 
@@ -74,13 +75,17 @@ def name_files(files: Sequence[Path]) -> list[str]:
 
 
 def read_all(
-    files: Sequence[Path], problem: str | None = None, colors: int | None = None, on_error: OnError | None = None
+    files: Sequence[Path],
+    problem: str | None = None,
+    colors: int | None = None,
+    on_error: OnError | None = None,
+    limits: Limits | None = None,
 ) -> Iterator[Instance]:
     """The instances of all files one by one, each under a name of its own."""
     names = name_files(files)
     seen, copies = set[str](), Counter[str]()
     for path, name in zip(files, names, strict=True):
-        for instance in formats.stream(path, problem, colors, name, on_error):
+        for instance in formats.stream(path, problem, colors, name, on_error, limits):
             unique = instance.name
             while unique in seen:
                 copies[instance.name] += 1

@@ -8,19 +8,22 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from blogdit.core.constraints import IntArray
 from blogdit.core.errors import InputError
 from blogdit.formats.text import Lines
 from blogdit.problems.graphs import Graph, as_graph, make_graph
 
+COLUMNS = [("first", "i8"), ("second", "i8")]
 COMMENT_MARKS = "#%"
 BLOCK = 1 << 14  # lines parsed at a time
-MOST_VERTICES = 50_000_000
+MEMORY_OF_NETWORKX = 32  # bytes for each of a GraphML file (measured: 20 to 30)
 NETWORKX_SUFFIXES = (".graphml", ".gml", ".g6", ".s6", ".net")
 
 
@@ -47,26 +50,26 @@ class Edges:
 
     def add_rows(self, width: int, expected: str, comments: str = COMMENT_MARKS) -> None:
         """All remaining lines, of `width` columns each, besides comments."""
-        columns = [("first", "i8"), ("second", "i8"), ("weight", "f8")][:width]
+        for line in self.lines_of_others([*COLUMNS, ("weight", "f8")][:width]):  # comments, or a mistake to name
+            fields = line.split()
+            if fields and fields[0][0] not in comments:
+                if len(fields) != width:
+                    raise self.lines.error(f"expected {expected}, got {line[:60]!r}")
+                self.add(fields)
+
+    def lines_of_others(self, columns: list[tuple[str, str]]) -> Iterator[str]:
+        """Add all remaining lines, block by block. Yields the lines of blocks that hold something else than edges in
+        these columns."""
         while block := self.lines.take(BLOCK):
-            start = self.lines.number - len(block)
-            if not any(line.strip() for line in block):
+            self.lines.limits.require("edges", len(self), self.lines.path)
+            start, rows = self.lines.number - len(block), _table(block, columns)
+            if rows is None:
+                for self.lines.number, line in enumerate(block, start + 1):
+                    yield line
                 continue
-            try:  # a block at once is several times faster
-                rows = np.loadtxt(block, np.dtype(columns), comments=None, ndmin=1)
-            except ValueError:
-                rows = None
-            if rows is not None and len(rows) == len(block):
-                self.ends.frombytes(np.stack([rows["first"], rows["second"]], axis=1).tobytes())
-                self.weights.frombytes(rows["weight"].tobytes() if width == 3 else b"")
-                self.numbers.extend(range(start + 1, start + 1 + len(block)))
-                continue
-            for self.lines.number, line in enumerate(block, start + 1):  # comments, or a mistake to name
-                fields = line.split()
-                if fields and fields[0][0] not in comments:
-                    if len(fields) != width:
-                        raise self.lines.error(f"expected {expected}, got {line[:60]!r}")
-                    self.add(fields)
+            self.ends.frombytes(np.stack([rows["first"], rows["second"]], axis=1).tobytes())
+            self.weights.frombytes(rows["weight"].tobytes() if "weight" in dict(columns) else b"")
+            self.numbers.extend(range(start + 1, start + 1 + len(block)))
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -83,6 +86,7 @@ class Edges:
 
     def graph(self, vertices: int) -> Graph:
         """The graph on vertices 1 .. vertices."""
+        refuse_absurd(vertices, len(self), self.lines.path)
         pairs = self.pairs()
         self.require(((pairs >= 1) & (pairs <= vertices)).all(axis=1), f"expected vertices 1..{vertices}, got {{edge}}")
         return self._checked(vertices, pairs - 1, range(1, vertices + 1))
@@ -105,6 +109,18 @@ class Edges:
             raise InputError(str(error), self.lines.path) from None
 
 
+def _table(block: list[str], columns: list[tuple[str, str]]) -> npt.NDArray[Any] | None:
+    """Lines as rows of numbers, several times faster than one by one; None if one of them is something else."""
+    if not any(line.strip() for line in block):
+        return None
+    try:
+        rows = np.loadtxt(block, np.dtype(columns), comments=None, ndmin=1)
+    except ValueError:
+        return None
+    marked = "mark" not in dict(columns) or bool((rows["mark"] == b"e").all())
+    return rows if len(rows) == len(block) and marked else None
+
+
 def looks_like_dimacs(start: list[str]) -> bool:
     first = next((line.split() for line in start if line.strip()), [])
     return bool(first) and (first[0] == "c" or (first[0] == "p" and len(first) > 2))
@@ -121,7 +137,7 @@ def read_dimacs(lines: Lines) -> tuple[Graph, dict[str, str]]:
     edges, hints = Edges(lines), dict[str, str]()
     vertices = expected = -1
     heavy: dict[int, float] = {}
-    for line in lines:
+    for line in chain(_header(lines), edges.lines_of_others([("mark", "S2"), *COLUMNS])):
         fields = line.split()
         kind = fields[0] if fields else "c"
         if kind == "c":
@@ -144,7 +160,6 @@ def read_dimacs(lines: Lines) -> tuple[Graph, dict[str, str]]:
             raise lines.error(f"expected 'e VERTEX VERTEX', got {line[:60]!r}")
     if vertices < 0:
         raise lines.error("no 'p edge VERTICES EDGES' line in the file")
-    refuse_absurd(vertices, len(edges), lines.path)
     graph = edges.graph(vertices)
     if expected not in (len(edges), len(graph.edges)):  # some files count an edge given both ways once
         raise lines.error(f"expected {expected} edges as in the 'p' line, got {len(edges)}")
@@ -153,6 +168,14 @@ def read_dimacs(lines: Lines) -> tuple[Graph, dict[str, str]]:
         weights[list(heavy)] = list(heavy.values())
         graph = Graph(vertices, graph.edges, vertex_weights=weights, labels=graph.labels)
     return graph, hints
+
+
+def _header(lines: Lines) -> Iterator[str]:
+    """The lines before the first edge behind the 'p' line."""
+    begun = False
+    while (start := lines.peek(1)) and not (begun and start[0].startswith("e ")):
+        begun = begun or start[0].startswith("p")
+        yield from lines.take(1)
 
 
 def is_gset(start: list[str]) -> bool:
@@ -166,7 +189,6 @@ def read_gset(lines: Lines) -> Graph:
     vertices, expected = _counts(header.split(), lines)
     edges = Edges(lines)
     edges.add_rows(3, "'VERTEX VERTEX WEIGHT'")
-    refuse_absurd(vertices, len(edges), lines.path)
     if len(edges) != expected:
         raise lines.error(f"expected {expected} edges as in the first line, got {len(edges)}")
     return edges.graph(vertices)
@@ -197,6 +219,7 @@ def read_with_networkx(lines: Lines, suffix: str) -> Iterator[Graph]:
     """GraphML, GML, graph6 and sparse6 (a graph per line), Pajek."""
     import networkx as nx
 
+    lines.count_for(MEMORY_OF_NETWORKX)
     try:
         if suffix == ".graphml":
             yield as_graph(nx.parse_graphml("\n".join(lines)))
@@ -209,6 +232,7 @@ def read_with_networkx(lines: Lines, suffix: str) -> Iterator[Graph]:
             for line in lines:
                 if line.strip():
                     code = line.strip().encode("ascii")
+                    lines.limits.require("vertices", _encoded_size(code), lines.path, lines.number)
                     refuse_absurd(_encoded_size(code), len(code), lines.path)
                     yield as_graph(decode(code))
     except InputError:
@@ -256,8 +280,8 @@ def _counts(fields: list[str], lines: Lines) -> tuple[int, int]:
     if len(fields) != 2 or not all(field.isdecimal() and len(field) < 19 for field in fields):
         raise lines.error(f"expected the numbers of vertices and edges, got {' '.join(fields)[:60]!r}")
     vertices, edges = int(fields[0]), int(fields[1])
-    if vertices > MOST_VERTICES:
-        raise lines.error(f"expected at most {MOST_VERTICES} vertices, got {vertices}")
+    lines.limits.require("vertices", vertices, lines.path, lines.number)
+    lines.limits.require("edges", edges, lines.path, lines.number)
     return vertices, edges
 
 

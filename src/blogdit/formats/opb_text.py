@@ -32,7 +32,7 @@ from blogdit.formats.boolean import (
     soft_clauses,
     soft_rows,
 )
-from blogdit.formats.graph_text import MOST_VERTICES, refuse_absurd
+from blogdit.formats.graph_text import refuse_absurd
 from blogdit.formats.text import Lines, hinted_offset
 
 NAME = re.compile(r"[A-Za-z_][\w\[\]{}^-]*")
@@ -184,8 +184,7 @@ class _Reader:
             by_number = dict(zip(self.variables, numbers, strict=True))
             return sorted(self.variables, key=by_number.__getitem__) if all(numbers) else list(self.variables)
         size = self.counts[0]
-        if size > MOST_VERTICES:
-            raise InputError(f"expected at most {MOST_VERTICES} variables, got {size}", self.lines.path)
+        self.lines.limits.require("vertices", size, self.lines.path)
         refuse_absurd(size, len(self.rows), self.lines.path)
         if not all(numbers) and len(numbers) == size:
             return list(self.variables)

@@ -16,7 +16,7 @@ import numpy as np
 from blogdit.core.arrays import FloatArray
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
-from blogdit.formats.graph_text import MOST_VERTICES, Edges, number_text, refuse_absurd
+from blogdit.formats.graph_text import Edges, number_text, refuse_absurd
 from blogdit.formats.text import Lines, hinted_offset
 from blogdit.problems import qubo
 from blogdit.problems.qubo import Quadratic
@@ -94,8 +94,7 @@ def _header(line: str, lines: Lines) -> tuple[int, int, int]:
     if len(fields) != 6 or fields[1] != "qubo" or not all(f.isdecimal() and len(f) < 19 for f in fields[2:]):
         raise lines.error(f"expected 'p qubo 0 VARIABLES LINEAR COUPLINGS', got {line[:60]!r}")
     size, linear, couplings = (int(field) for field in fields[3:])
-    if size > MOST_VERTICES:
-        raise lines.error(f"expected at most {MOST_VERTICES} variables, got {size}")
+    lines.limits.require("vertices", size, lines.path, lines.number)
     return size, linear, couplings
 
 

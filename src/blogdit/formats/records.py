@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from blogdit.core.errors import InputError
+from blogdit.core.files import claim
 from blogdit.core.instance import Instance
 from blogdit.core.result import Result
 from blogdit.formats.solutions import record, solution
@@ -34,16 +35,27 @@ class RecordFile:
         self.path, self.held = Path(path), dict[str, Held]()
         if self.path.suffix in COMPRESSION_SUFFIXES:
             raise InputError("grows line by line and cannot be compressed; expected .jsonl", path)
-        if self.path.is_file() and self.path.stat().st_size:
-            if not resume:
-                go_on = "" if resume is None else "--resume to go on with it, or "
-                raise InputError(f"exists already; expected {go_on}another file", path)
-            self._take_stock()
         self._is_new = not self.path.exists()
         try:
             self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115 (closed with this object)
         except OSError as error:
             raise self._unwritable(error) from None
+        try:
+            self._begin(resume)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _begin(self, resume: bool | None) -> None:
+        """Look at what is there, once nobody else writes: a torn line may be one that is being written."""
+        if not self.path.is_file():  # a device or a pipe
+            return
+        claim(self._file, self.path)
+        if self.path.stat().st_size:
+            if not resume:
+                go_on = "" if resume is None else "--resume to go on with it, or "
+                raise InputError(f"exists already; expected {go_on}another file", self.path)
+            self._take_stock()
 
     def write_result(self, result: Result) -> None:
         self.write(record(result))
@@ -82,7 +94,7 @@ class RecordFile:
             data = self._parse(file.readline(), held.number)
         try:
             found = solution(data)
-            same = data.get("problem") == instance.problem and not found.contradiction(instance.verify(found.values))
+            same = data.get("problem") == instance.problem and not found.contradiction(instance)
         except (ValueError, OverflowError):  # no values, or more or fewer than the instance has variables
             same = False
         if not same:
@@ -92,7 +104,7 @@ class RecordFile:
     def _parse(self, line: bytes, number: int) -> dict[str, Any]:
         try:
             data = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             data = None
         if not isinstance(data, dict) or not isinstance(data.get("instance"), str):
             raise InputError("not a record of blogdit; expected a file that --out has written", self.path, number)

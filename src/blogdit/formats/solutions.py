@@ -12,13 +12,16 @@ import numpy as np
 
 from blogdit.core.arrays import IntArray, integers
 from blogdit.core.errors import InputError
-from blogdit.core.instance import Instance, Verdict
-from blogdit.core.result import VALID, Result, Status
+from blogdit.core.instance import Instance
+from blogdit.core.result import Proof, Result
 from blogdit.formats.json_text import json_objects, looks_like_json, plain_labels
 from blogdit.formats.latin_text import list_squares, looks_like_latin
 from blogdit.formats.sudoku_text import list_boards
 from blogdit.formats.text import Lines, create_text, open_lines
 from blogdit.problems import sudoku
+
+CLAIMS = ("problem", "status", "violations", "objective", "labels", "answer")  # what the exact check can tell
+MOST_SHOWN = 60  # characters of a wrong claim
 
 
 class Solution(NamedTuple):
@@ -27,24 +30,34 @@ class Solution(NamedTuple):
     values: IntArray
     said: Mapping[str, Any] = {}
 
-    def contradiction(self, verdict: Verdict) -> str | None:
-        """What the file says that is not so."""
-        for name, found in (("violations", verdict.violated), ("objective", verdict.objective)):
-            said = self.said.get(name)
-            if said is not None and not _same(said, found):
-                return f"{name} {said}, not {found}"
+    def contradiction(self, instance: Instance) -> str | None:
+        """What the file says that is not so. A proof is believed, if it names who has it and the check allows it."""
         status = self.said.get("status")
-        if status is not None and status not in get_args(Status):
-            return f"status {status!r}, which is none of {', '.join(get_args(Status))}"
-        if status is not None and (status in VALID) != verdict.satisfied:
-            return f"{status}, which it is not"
+        proof: Proof | None = status if status in get_args(Proof) else None
+        found = record(Result(instance, self.values, proof=proof))
+        for name in CLAIMS:
+            if name not in self.said:
+                if "status" in self.said and name in ("violations", "objective"):
+                    return f"no {name}, not {found[name]}"
+            elif not _same(self.said[name], found.get(name)):
+                return f"{name} {_short(self.said[name])}, not {_short(found.get(name))}"
+        if proof is not None and not isinstance(self.said.get("proved_by"), str):
+            return f"{status}, but not who has proved it"
         return None
 
 
-def _same(said: Any, found: float | None) -> bool:
-    if not isinstance(said, int | float) or found is None:
-        return False
-    return math.isclose(said, found, rel_tol=1e-9, abs_tol=1e-9)  # sums of weights may be rounded elsewhere
+def _same(said: Any, found: Any) -> bool:
+    if type(said) in (int, float) and type(found) in (int, float):
+        try:
+            return math.isclose(said, found, rel_tol=1e-9, abs_tol=1e-9)  # sums of weights may be rounded elsewhere
+        except OverflowError:  # more than any sum of weights
+            return False
+    return type(said) is type(found) and said == found
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 
 
 def solution(data: Mapping[str, Any]) -> Solution:
@@ -88,8 +101,7 @@ def read_solutions(path: str | Path, instances: Sequence[Instance]) -> list[IntA
 def match_solutions(path: str | Path, instances: Sequence[Instance]) -> list[Solution | None]:
     """The solution of each instance, None where the file has none.
 
-    Records with names, some of which are those of instances, are matched by name; otherwise order decides, and counts
-    must agree.
+    Names decide where records have them. Otherwise order does, and counts must agree.
     """
     with open_lines(path) as lines:
         start = lines.peek(64)
@@ -110,17 +122,22 @@ def match_solutions(path: str | Path, instances: Sequence[Instance]) -> list[Sol
 
 
 def _read_json(lines: Lines, instances: Sequence[Instance]) -> Sequence[Solution | None]:
-    found = []
+    found, by_name = list[Solution](), dict[str, Solution]()
     for data, line, _ in json_objects(lines, ""):
         try:
             found.append(solution(data))
         except (ValueError, OverflowError) as error:
             raise lines.error(str(error), line) from None
-    by_name = {name: one for one in found if isinstance(name := one.said.get("instance"), str)}
+        name = data.get("instance")
+        if isinstance(name, str) and name and by_name.setdefault(name, found[-1]) is not found[-1]:
+            raise lines.error(f"a second record of {name!r}; expected one", line)
+    if not by_name:
+        return found
     wanted = [instance.name for instance in instances]
-    if len(by_name) == len(found) and len(set(wanted)) == len(wanted) and not set(by_name).isdisjoint(wanted):
-        return [by_name.get(name) for name in wanted]
-    return found
+    if len(by_name) < len(found) or len(set(wanted)) < len(wanted):
+        who = "records" if len(by_name) < len(found) else "instances"
+        raise InputError(f"records are matched by name; expected {who} with names that differ", lines.path)
+    return [by_name.get(name) for name in wanted]
 
 
 def _read_numbers(lines: Lines, instances: int) -> list[IntArray]:

@@ -10,12 +10,16 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from blogdit.core.errors import InputError
+from blogdit.core.files import replacing
+from blogdit.formats.limits import Counted, Limits
 
 LONGEST_LINE = 1 << 28  # characters; a damaged archive could unpack to one endless line
+READ_AT_ONCE = 1 << 18  # bytes
 GZIP_MAGIC, XZ_MAGIC = b"\x1f\x8b", b"\xfd7zXZ\x00"
 COMPRESSION_SUFFIXES = (".gz", ".xz")
 STANDARD = Path("-")  # standard input, or standard output
@@ -32,32 +36,44 @@ class Lines:
     An error about one line leaves the ones behind it readable: `next` goes on with the following line.
     """
 
-    def __init__(self, path: Path, handle: IO[str]):
-        self.path, self.number = path, 0
-        self._handle, self._ahead, self._ended = handle, list[str](), False
+    def __init__(self, path: Path, handle: IO[str], source: Counted):
+        self.path, self.number, self.limits = path, 0, source.limits
+        self._handle, self._source, self._ahead, self._ended = handle, source, list[str](), False
+
+    def count_for(self, weight: int) -> None:
+        """Each byte takes so many in memory: the whole text is taken apart before there is an instance."""
+        self._source.weight = weight
+
+    def begin_instance(self) -> None:
+        """What is read from here on belongs to another instance, with limits of its own."""
+        self._source.of_instance = 0
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
         """The next line, without its end; `number` is that of the line handed out last."""
-        line = self._ahead.pop(0) if self._ahead else self._read()
-        if line is None:
+        self._read_ahead(1)
+        if not self._ahead:
             raise StopIteration
+        line = self._ahead.pop(0)
         self.number += 1
         self._require_text(line)
         return line
 
     def peek(self, count: int) -> list[str]:
         """The next lines, at most `count`, without consuming them."""
-        while len(self._ahead) < count and (line := self._read()) is not None:
-            self._ahead.append(line)
+        self._read_ahead(count)
         return self._ahead[:count]
 
     def take(self, count: int) -> list[str]:
         """The next lines, at most `count`."""
-        block = self.peek(count)
+        self._read_ahead(count)
+        block = self._ahead[:count]
         del self._ahead[:count]
+        if self._is_text("".join(block)):  # all at once is several times faster
+            self.number += len(block)
+            return block
         for line in block:
             self.number += 1
             self._require_text(line)
@@ -83,30 +99,43 @@ class Lines:
     def error(self, message: str, line: int | None = None) -> InputError:
         return InputError(message, self.path, line or self.number or None)
 
-    def _read(self) -> str | None:
-        if self._ended:
-            return None
+    def _read_ahead(self, count: int) -> None:
+        """Until so many lines are there, or no more can be read."""
+        if self._ended or len(self._ahead) >= count:
+            return
+        read, before = list[str](), self._source.total
         try:
-            line = self._handle.readline(LONGEST_LINE)
+            read.extend(islice(self._handle, count - len(self._ahead)))
         except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error):
+            self._keep(read)
             raise self._unreadable("the compressed file is truncated or damaged") from None
         except OSError as error:
             self._ended = True
             raise InputError(f"cannot be read: {error.strerror or error}", self.path) from None
-        if len(line) >= LONGEST_LINE:
+        except InputError:  # a limit
+            self._ended = True
+            raise
+        self._keep(read)
+        if self._source.total - before > LONGEST_LINE and len(max(read, key=len)) > LONGEST_LINE:
             raise self._unreadable(f"a line of more than {LONGEST_LINE} characters")
-        return line.rstrip("\n") if line else None
+
+    def _keep(self, read: list[str]) -> None:
+        """Without their ends: to cut the text of all is several times faster than to cut each."""
+        text = "".join(read)
+        self._ahead += text.removesuffix("\n").split("\n") if text else []
 
     def _unreadable(self, message: str) -> InputError:
         """For what ends the file: there is no next line to go on with."""
         self._ended = True
         return self.error(message, self.number + len(self._ahead) + 1)
 
+    def _is_text(self, text: str) -> bool:
+        return "\0" not in text and (text.isascii() or not _NOT_UTF8.search(text))
+
     def _require_text(self, line: str) -> None:
-        if "\0" in line:
-            raise self.error("a binary file; expected text")
-        if not line.isascii() and _NOT_UTF8.search(line):
-            raise self.error("not text (UTF-8); expected a text file")
+        if not self._is_text(line):
+            binary = "\0" in line
+            raise self.error("a binary file; expected text" if binary else "not text (UTF-8); expected a text file")
 
 
 def hinted_offset(line: str, lines: Lines) -> float | None:
@@ -121,7 +150,7 @@ def hinted_offset(line: str, lines: Lines) -> float | None:
 
 
 @contextmanager
-def open_lines(path: str | Path) -> Iterator[Lines]:
+def open_lines(path: str | Path, limits: Limits | None = None) -> Iterator[Lines]:
     """The lines of a file, or of standard input if the path is `-`."""
     path = Path(path)
     if path.is_dir():
@@ -143,8 +172,10 @@ def open_lines(path: str | Path) -> Iterator[Lines]:
         elif start.startswith(XZ_MAGIC):
             binary = lzma.LZMAFile(raw)  # noqa: SIM115 (closed with the wrapper)
         # With or without a byte order mark; a line that is not UTF-8 is an error of its own, not of the whole file.
-        with io.TextIOWrapper(binary, encoding="utf-8-sig", errors="surrogateescape") as handle:
-            yield Lines(path, handle)
+        source = Counted(path, raw, binary, limits or Limits())
+        buffered = io.BufferedReader(source, READ_AT_ONCE)
+        with io.TextIOWrapper(buffered, encoding="utf-8-sig", errors="surrogateescape") as handle:
+            yield Lines(path, handle, source)
 
 
 @contextmanager
@@ -155,7 +186,7 @@ def create_text(path: str | Path) -> Iterator[IO[str]]:
         yield sys.stdout
         return
     try:
-        with path.open("wb") as raw:
+        with replacing(path) as raw:
             binary: Any = raw
             if path.suffix == ".gz":
                 binary = gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0)

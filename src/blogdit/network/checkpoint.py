@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -11,11 +10,13 @@ from typing import Any
 
 import safetensors
 import safetensors.torch
+import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
 from blogdit.core.constraints import AllDifferent
 from blogdit.core.errors import InputError
+from blogdit.core.files import replacing
 from blogdit.core.instance import Instance
 from blogdit.method.batch import padded_size
 from blogdit.method.blocks import Schedule
@@ -76,15 +77,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str
         {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()},
         metadata={"blogdit": json.dumps(header)},
     )
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with open(partial, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as file:
+        file.write(data)
 
 
 def read_tensors(path: Path, format_name: str, version: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -103,7 +97,7 @@ def read_tensors(path: Path, format_name: str, version: int) -> tuple[dict[str, 
         raise InputError("a safetensors file, but not one of blogdit's (it has no blogdit header)", path)
     try:
         header = json.loads(header_text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         header = None
     if not isinstance(header, dict) or not isinstance(header.get("version"), int):
         raise InputError("a safetensors file with a blogdit header that cannot be read", path)
@@ -142,11 +136,21 @@ def load_model(path: str | Path) -> Model:
     path = Path(path)
     tensors, header = read_tensors(path, FORMAT, VERSION)
     try:
-        denoiser = Denoiser(DenoiserConfig(**header["denoiser"]))
-        denoiser.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
-        chain = chain_from_dict(header["chain"])
-        problem, provenance, solving = header["problem"], header["provenance"], header.get("solving", {})
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
+        with torch.device("meta"):  # no numbers yet: a header may ask for more than there is
+            denoiser = Denoiser(DenoiserConfig(**_object(header, "denoiser")))
+        denoiser.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, assign=True)
+        chain = chain_from_dict(_object(header, "chain"))
+        provenance, solving = _object(header, "provenance"), _object(header, "solving", {})
+        _object(solving, "cuda", {})
+        problem = str(header["problem"])
+    except (KeyError, TypeError, ValueError, OverflowError, RuntimeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"weights and configuration do not fit each other ({reason})", path) from None
     return Model(problem, denoiser.eval(), chain, path.stem, provenance, solving)
+
+
+def _object(header: Mapping[str, Any], name: str, default: Any = None) -> dict[str, Any]:
+    found = header.get(name, default)
+    if not isinstance(found, dict):
+        raise TypeError(f"{name} must be an object, got {type(found).__name__}")
+    return found

@@ -7,9 +7,11 @@ from typing import Literal, NamedTuple
 
 from torch import Tensor
 
+from blogdit.core.arrays import whole_number
 from blogdit.network.attention import Bias
 
 LOG_VARIANCE_RANGE = (-12.0, 6.0)
+MOST_LAYERS = 1024  # far more than any network here has; a file may ask for anything
 MEAN_SCALE = 4.0  # logits are of the size of sigma; the last layer starts with outputs of size 1
 
 
@@ -37,8 +39,8 @@ class DenoiserConfig:
 
     def __post_init__(self) -> None:
         for name in ("dim", "heads", "head_dim", "layers", "ffn_factor", "loops"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+            most = MOST_LAYERS if name in ("layers", "loops") else None
+            object.__setattr__(self, name, whole_number(getattr(self, name), name, 1, most))
         if self.relation not in ("learned", "fixed", "neighbours"):
             raise ValueError(f"relation must be learned, fixed or neighbours, got {self.relation!r}")
         if self.values not in ("axis", "literals", "table"):

@@ -24,7 +24,7 @@ def render(instance: Instance, values: IntArray) -> str:
 def table_of(instance: Instance, values: IntArray) -> str:
     """Variables on a grid are shown there: rows and columns are the two parts of their labels, or their positions. Of
     bits, those that are 1 are listed. All others are lines of a name and a value."""
-    names = [str(instance.domains.call(variable, value)) for variable, value in enumerate(values.tolist())]
+    names = [label_text(instance.domains.call(variable, value)) for variable, value in enumerate(values.tolist())]
     labels = range(instance.size) if instance.labels is None else instance.labels
     cells, headed = cells_of(instance)
     if not cells and instance.labels is None:
@@ -66,8 +66,10 @@ def _grid(cells: Mapping[tuple[Any, Any], str], headed: bool) -> list[str]:
     rows, columns = (list(dict.fromkeys(cell[part] for cell in cells)) for part in (0, 1))
     if not headed:
         rows, columns = sorted(rows), sorted(columns)
-    lines = [[*([str(row)] if headed else []), *(cells.get((row, column), "") for column in columns)] for row in rows]
+    lines = [
+        [*([label_text(row)] if headed else []), *(cells.get((row, column), "") for column in columns)] for row in rows
+    ]
     if headed and lines:
-        lines.insert(0, ["", *map(str, columns)])
+        lines.insert(0, ["", *map(label_text, columns)])
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from blogdit.core.arrays import FloatArray, IntArray, check_range, integers, reals, whole_range
+from blogdit.core.instance import label_text
 
 # Settings of `blogdit train` that suit all families of graph problems.
 GRAPH_PRESET = {
@@ -192,5 +193,5 @@ def sizes_and_densities(
 def show_vertices(chosen: npt.ArrayLike, labels: Sequence[Any] | None, most: int = 20) -> str:
     """The vertices by name, shortened if there are many."""
     indices = [int(i) for i in np.asarray(chosen)]
-    names = [str(i if labels is None else labels[i]) for i in indices[:most]]
+    names = [label_text(i if labels is None else labels[i]) for i in indices[:most]]
     return " ".join(names) + (f" ... ({len(indices)} in all)" if len(indices) > most else "")

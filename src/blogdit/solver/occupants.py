@@ -9,10 +9,12 @@ from dataclasses import replace
 import torch
 
 from blogdit.core.errors import InputError
+from blogdit.core.instance import Instance
 from blogdit.network.checkpoint import Model
 from blogdit.network.inference import fastest
 from blogdit.solver.budget import Budget
 from blogdit.solver.finishing import Finishing
+from blogdit.solver.memory import bytes_of_chain, free_bytes, gigabytes
 from blogdit.solver.options import SolveOptions
 from blogdit.solver.pace import Pace
 from blogdit.solver.queueing import Queue
@@ -88,8 +90,29 @@ class Occupants:
                 slowest = max(self.pace.expected(slot.instance, slot.work) for slot in members)
                 fitting = min(slot.budget.sampling_left for slot in members) / max(slowest, 1e-9)
                 chains = max(1, min(chains, int(fitting)))
+        for slot in members[:1]:  # of one shape, so the others need about as much
+            self._require_memory(slot.instance, chains)
         goals = [goal_of(slot.instance, self.options) for slot in members]
         return Slots.enter(members, self.model, chains, self.options.seed, self.device, goals)
+
+    def misfit(self, instance: Instance) -> str | None:
+        """Why nothing can be sampled of an instance here, or None."""
+        need, free = self._memory(instance)
+        if need > free:
+            return f"one chain needs about {gigabytes(need)} of memory, and {gigabytes(free)} are free"
+        return None
+
+    def _require_memory(self, instance: Instance, chains: int) -> None:
+        need, free = self._memory(instance)
+        if chains * need > free:
+            asked = f"{chains:,} chains of {instance.name or 'an instance'} need about {gigabytes(chains * need)}"
+            most = f"--chains {max(free // max(need, 1), 1)} at most"
+            raise InputError(f"{asked} of memory, and {gigabytes(free)} are free; expected {most}")
+
+    def _memory(self, instance: Instance) -> tuple[int, int]:
+        """What one chain needs, and what there is. A GPU says by itself when it has too little."""
+        free = free_bytes() if self.device.type == "cpu" else None
+        return (0, 0) if free is None else (bytes_of_chain(instance, self.model.denoiser.config), free)
 
     @property
     def _is_short_of_time(self) -> bool:

@@ -10,6 +10,8 @@ from blogdit.core.arrays import whole_number
 from blogdit.core.constraints import LARGEST_SEED
 from blogdit.method.blocks import SELECTORS, SelectorName
 
+MOST_COUNTED = 1 << 53  # steps, chains, instances: up to here a float holds every whole number
+
 
 class SolveKeywords(TypedDict, total=False):
     """The fields of `SolveOptions` as keywords; None is the default."""
@@ -54,7 +56,7 @@ class SolveOptions:
             raise ValueError(f"schedule must be cycle or budget, got {self.schedule!r}")
         for name, least in (("steps", 0), ("chains", 1), ("cycle", 1), ("batch_size", 1), ("seed", 0)):
             if (number := getattr(self, name)) is not None:
-                most = LARGEST_SEED if name == "seed" else None
+                most = LARGEST_SEED if name == "seed" else MOST_COUNTED
                 object.__setattr__(self, name, whole_number(number, name, least, most))
         for name in ("time_limit", "total_time"):
             value = getattr(self, name)

@@ -62,6 +62,10 @@ class Solver:
         self.steps_done = 0  # of all instances together
         self.cut_short = False  # the total time ended before the instances did
 
+    def misfit(self, instance: Instance) -> str | None:
+        """Why an instance cannot be solved with this model on this machine, or None."""
+        return self.model.misfit(instance) or self.occupants.misfit(instance)
+
     def results(self, instances: Iterable[Instance]) -> Iterator[tuple[int, Result]]:
         """(index, result) of every instance as it is done, in the order of completion."""
         for event in self.events(instances):

@@ -80,9 +80,9 @@ class SolverPool:
     def steps_done(self) -> int:
         return sum(solver.steps_done for solver in self.solvers.values() if solver is not None)
 
-    def run(self, instances: Iterable[Instance]) -> Iterator[Step | Finished]:
-        """Events of all instances; their index is the place in the stream."""
-        started, queues = time.monotonic(), ByProblem(instances)
+    def run(self, instances: Iterable[Instance], started: float | None = None) -> Iterator[Step | Finished]:
+        """Events of all instances; their index is the place in the stream. The total time counts from `started`."""
+        started, queues = time.monotonic() if started is None else started, ByProblem(instances)
         while not self.session.stopping and not self.cut_short and (head := queues.first()) is not None:
             solver = self._solver(head)
             if solver is None:
@@ -98,7 +98,7 @@ class SolverPool:
         """Find out before the first step what cannot be solved."""
         for instance in instances:
             solver = self._solver(instance)
-            if solver is not None and (misfit := solver.model.misfit(instance)) is not None:
+            if solver is not None and (misfit := solver.misfit(instance)) is not None:
                 raise solver.model.refusal(instance, misfit)
 
     def _elsewhere(self, queues: ByProblem, problem: str) -> int:
@@ -118,7 +118,7 @@ class SolverPool:
     def _fitting(self, solver: Solver, numbered: Iterator[tuple[int, Instance]]) -> Iterator[tuple[int, Instance]]:
         told = set()
         for number, instance in numbered:
-            misfit = solver.model.misfit(instance)
+            misfit = solver.misfit(instance)
             if misfit is None:
                 yield number, instance
             elif misfit not in told:

@@ -142,6 +142,19 @@ class Recipe:
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    def refuse_other(self, settings: Mapping[str, Any]) -> None:
+        """An InputError if one of the settings differs from that of this recipe."""
+        asked, own = (one._by_name() for one in (recipe(self.problem, settings, own=True), self))
+        for name in settings:
+            if asked[name] != own.get(name):
+                raise InputError(
+                    f"a resumed run keeps its settings; expected {name}={own.get(name)}, got {asked[name]}"
+                )
+
+    def _by_name(self) -> dict[str, Any]:
+        chain = asdict(self.chain)
+        return {**asdict(self.denoiser), **chain, **chain["schedule"], **asdict(self.training), **self.generator}
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Recipe:
         """What `to_dict` made; an InputError if it has a setting that this version does not know or allow."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -14,6 +13,7 @@ import torch
 from torch import Tensor, distributed
 
 from blogdit.core.errors import InputError
+from blogdit.core.files import replacing
 from blogdit.method.noise import GeneratorNoise
 from blogdit.network.checkpoint import read_tensors, write_tensors
 from blogdit.network.denoiser import Denoiser
@@ -64,9 +64,8 @@ class Log:
                     break  # the run was killed while it wrote this line
                 if record["update"] <= keep:
                     kept.append(line + "\n")
-        partial = out / ".log.jsonl.partial"
-        partial.write_text("".join(kept))
-        os.replace(partial, path)  # a run killed at this moment has its whole log or the part it keeps
+        with replacing(path) as file:  # a run killed at this moment has its whole log or the part it keeps
+            file.write("".join(kept).encode())
         self.file = open(path, "a", buffering=1)  # noqa: SIM115 - closed by __exit__
 
     def write(self, record: dict[str, Any]) -> None:

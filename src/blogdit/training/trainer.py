@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from blogdit.core.errors import InputError
+from blogdit.core.stopping import Stop, Stopped
 from blogdit.method.batch import Batch
 from blogdit.method.chain import prior
 from blogdit.method.noise import GeneratorNoise
@@ -32,10 +33,11 @@ from blogdit.training.recorded import Recorded
 from blogdit.training.shelf import Shelf, by_structure, shelves_for
 from blogdit.training.state import Budget, Chains, Enqueued, Orders, Progress
 from blogdit.training.teacher import Teacher, load_answers, save_answers
-from blogdit.training.validation import validate
+from blogdit.training.validation import validate_all
 
 MAX_BAD_STEPS = 20  # NaN updates in a row before training gives up
 WITHOUT_GRADIENT = 4  # chains that take the memory of one whose steps keep what a gradient needs
+EARLY, EARLY_GAP = 120.0, 20.0  # seconds of a stretch in which its state is saved more often, and how often
 WARM_UPDATES = 3  # on a GPU, before an update is recorded
 
 
@@ -196,19 +198,20 @@ class Trainer:
 
     # -- the loop --------------------------------------------------------------------------------------------------
 
-    def run(self, out: Path, pause_after: float | None = None, save_every: float = 120.0) -> Iterator[dict[str, Any]]:
-        """Train until the budget is spent, or for `pause_after` minutes; yields each log record after writing it.
-
+    def run(
+        self, out: Path, pause_after: float | None = None, save_every: float = 120.0, stop: Stop | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Train until the budget is spent, for `pause_after` minutes, or until asked to `stop`; yields each log record.
         Files in `out`: `state.safetensors` (to resume), `best.safetensors` and `last.safetensors` (models with the
         averaged weights), `log.jsonl`.
         """
-        began, before, saved = time.monotonic(), self.progress.seconds, 0.0
+        began, before, saved, stop = time.monotonic(), self.progress.seconds, 0.0, stop or Stop()
         with runlog.Log(out, self.progress.updates, enabled=self.rank == 0) as log:
             pending: Enqueued | None = None  # the host reads an update while the device works on the next
             try:
                 while self._spent() < 1:
                     previous, pending = pending, self._enqueue()
-                    elapsed = self._agreed(time.monotonic() - began)
+                    elapsed, stopped = self._agreed(time.monotonic() - began, stop.asked)
                     self.progress.seconds = before + elapsed
                     pending.known["seconds"] = round(self.progress.seconds, 3)
                     if previous is not None:
@@ -218,26 +221,37 @@ class Trainer:
                     paused = pause_after is not None and elapsed > 60 * pause_after
                     ending = self._spent() >= 1 or paused
                     validating = ending or self.progress.updates % self.recipe.training.validate_every == 0
-                    saving = ending or elapsed - saved > save_every or self.progress.updates == 1
                     asking = self.teacher.due(self.progress.round_end, self._spent()) and not ending
+                    gap = min(save_every, EARLY_GAP) if elapsed < EARLY else save_every
+                    saving = ending or stopped or elapsed - saved > gap or self.progress.updates == 1
                     if validating or saving or asking:  # nothing may be under way then
                         record, pending = self._record(pending), None
-                        record |= self._validate(out) if validating else {}
+                        self._look(record, out, stop, validating, asking)
+                        stopped = stopped or (stop.asked and self.world == 1)
                         if asking:
-                            record |= self._ask()
-                            elapsed = self._agreed(time.monotonic() - began)
+                            elapsed, _ = self._agreed(time.monotonic() - began)
                             self.progress.seconds = before + elapsed
                             self.progress.round_end = self._spent()
                         log.write(record)
-                        if saving or asking:
+                        if saving or asking or stopped:
                             self.save(out)
                             saved = elapsed
                         yield record
-                    if paused:
+                    if paused or stopped:
                         return
             except GeneratorExit:  # who stops listening still finds every update in the log
                 if pending is not None:
                     log.write(self._record(pending))
+                raise
+
+    def _look(self, record: dict[str, Any], out: Path, stop: Stop, validating: bool, asking: bool) -> None:
+        """What may take minutes, and is given up if somebody asks to stop. Several processes have to do it together."""
+        try:
+            with stop.at_once() if self.world == 1 else nullcontext():
+                record |= self._validate(out) if validating else {}
+                record |= self._ask() if asking else {}
+        except Stopped:
+            if self._spent() >= 1:  # the last scores belong to the run: resumed, it comes here once more
                 raise
 
     def _record(self, enqueued: Enqueued) -> dict[str, Any]:
@@ -247,14 +261,14 @@ class Trainer:
     def _spent(self) -> float:
         return self.budget.spent(self.progress.updates, self.progress.seconds)
 
-    def _agreed(self, seconds: float) -> float:
-        """The time by the clock of the first process: tau, the learning rate, saving and stopping follow it. Several
-        processes wait here for the update that was just enqueued."""
+    def _agreed(self, seconds: float, stopped: bool = False) -> tuple[float, bool]:
+        """The time by the clock of the first process, and whether it was asked to stop: all processes follow it. They
+        wait here for the update that was just enqueued."""
         if self.world == 1:
-            return seconds
-        shared = torch.tensor([seconds], dtype=torch.float64, device=self.device)
+            return seconds, stopped
+        shared = torch.tensor([seconds, stopped], dtype=torch.float64, device=self.device)
         distributed.broadcast(shared, 0)
-        return shared.item()
+        return shared[0].item(), bool(shared[1])
 
     def _validate(self, out: Path) -> dict[str, float]:
         """Score the averaged weights; keep them if they are the best so far."""
@@ -264,14 +278,9 @@ class Trainer:
         if self.progress.best_score == -math.inf:  # the first time may come long after the last line
             self.tell(f"scoring on {len(self.data.validation)} instances, {config.validation_steps} steps each")
         by_energy = any(one.objective is not None for one in self.data.validation)  # in every group, to be comparable
+        groups = by_structure(self.data.validation, by_size=self.recipe.denoiser.values == "literals")
         with self._averaged():
-            parts = [
-                validate(self.denoiser, group, self.recipe.chain, config, self.device, by_energy)
-                for group in by_structure(self.data.validation, by_size=self.recipe.denoiser.values == "literals")
-            ]
-        scores = {name: sum(part[name] for part in parts) / len(parts) for name in parts[0]}
-        if len(parts) > 1:
-            scores |= {f"score_{number}": part["score"] for number, part in enumerate(parts, 1)}
+            scores = validate_all(self.denoiser, groups, self.recipe.chain, config, self.device, by_energy)
         if scores["score"] >= self.progress.best_score:  # of equals the later: it has learnt more
             self.progress.best_score, self.progress.best_update = scores["score"], self.progress.updates
             save_model(out / "best.safetensors", self.model(scores), self.average)

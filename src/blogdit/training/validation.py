@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -51,3 +52,12 @@ def validate(
         return {"score": -best.mean().item(), "energy": best.mean().item(), "last_energy": last.mean().item()}
     solved, at_last = (best == 0).float().mean().item(), (last == 0).float().mean().item()
     return {"score": solved, "solved": solved, "solved_at_last": at_last}
+
+
+def validate_all(denoiser: Denoiser, groups: Sequence[Sequence[Instance]], *how: Any) -> dict[str, float]:
+    """As `validate`, the mean over groups of instances; of several groups also the score of each."""
+    parts = [validate(denoiser, group, *how) for group in groups]
+    scores = {name: sum(part[name] for part in parts) / len(parts) for name in parts[0]}
+    if len(parts) > 1:
+        scores |= {f"score_{number}": part["score"] for number, part in enumerate(parts, 1)}
+    return scores
