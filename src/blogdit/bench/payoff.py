@@ -95,7 +95,7 @@ def compare(
         by_time = one.solve_many(instances, replace(own, seconds=seconds * count))
         rows.append(Row(name, by_steps, by_time))
         if name == YOURS and by_steps is not None:  # what it had no time for, nobody else does
-            steps = max(result.steps for result in by_steps)
+            steps = max((result.steps for result in by_steps if result.status != "solved"), default=steps)
     return f"{table(rows, steps, seconds)}\n{verdict(rows, rival)}"
 
 
