@@ -1,7 +1,7 @@
 """Messages between literals and factors on a GPU, forward and backward; see `network/factors.py`.
 
-A program has some owners of one row in hand and goes through their lists, so nothing is written but the results. The
-gradient of a gather is a gather by the lists the other way round, so no two programs write to one place.
+A program has some owners of one row in hand and goes through their lists, so nothing is written but the results. Lists
+have their members first and padding behind, so it ends where the longest of them does. The gradient of a gather is a gather by the lists the other way round, so no two programs write to one place.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ CELLS = 2048  # numbers that a program of four warps has in hand at a time
 @triton.jit
 def _listed(lists_ptr, row, owner, s, size, owners, most, count):
     """Member s of each owner of a row, and whether there is one."""
-    member = tl.load(lists_ptr + ((row % size) * owners + owner) * most + s, mask=owner < owners, other=count)
+    inside = (owner < owners) & (tl.zeros_like(owner) + s < most)
+    member = tl.load(lists_ptr + ((row % size) * owners + owner) * most + s, mask=inside, other=count)
     return member, member < count
 
 
@@ -42,7 +43,8 @@ def _pool_kernel(
     d, here = tl.arange(0, dim)[None, :], (c < factors)[:, None]
     highest = tl.full((tile, dim), -1e30, tl.float32)
     total, first = tl.zeros((tile, dim), tl.float32), tl.full((tile, dim), -1, tl.int32)
-    for s in range(most):
+    s, more = 0, 1
+    while more > 0:
         member, real = _listed(members_ptr, row, c, s, size, factors, most, literals)
         inside = real[:, None]
         u = tl.load(u_ptr + (row * literals + member)[:, None] * dim + d, mask=inside, other=0.0).to(tl.float32)
@@ -50,6 +52,8 @@ def _pool_kernel(
         first = tl.where(better, member[:, None], first)
         highest = tl.where(better, u, highest)
         total += u * _amount(amounts_ptr, row, c, s, size, factors, most, real, weighted)
+        s += 1
+        more = tl.max(real.to(tl.int32), 0)
     at = (row * factors + c)[:, None] * dim + d
     share = tl.load(share_ptr + (row % size) * factors + c, mask=c < factors, other=0.0)[:, None]
     tl.store(highest_ptr + at, tl.where(first < 0, 0.0, highest), mask=here)
@@ -64,7 +68,8 @@ def _pool_backward_kernel(
 ):  # fmt: skip
     row, m = tl.program_id(0).to(tl.int64), tl.program_id(1) * tile + tl.arange(0, tile)
     d, total = tl.arange(0, dim)[None, :], tl.zeros((tile, dim), tl.float32)
-    for s in range(most):
+    s, more = 0, 1
+    while more > 0:
         factor, real = _listed(factors_ptr, row, m, s, size, literals, most, factors)
         at, inside = (row * factors + factor)[:, None] * dim + d, real[:, None]
         share = tl.load(share_ptr + (row % size) * factors + factor, mask=real, other=0.0)[:, None]
@@ -73,6 +78,8 @@ def _pool_backward_kernel(
         total += share * tl.load(dmean_ptr + at, mask=inside, other=0.0).to(tl.float32)
         mine = inside & (first == m[:, None])
         total += tl.load(dhighest_ptr + at, mask=mine, other=0.0).to(tl.float32)
+        s += 1
+        more = tl.max(real.to(tl.int32), 0)
     tl.store(du_ptr + (row * literals + m)[:, None] * dim + d, total, mask=(m < literals)[:, None])
 
 
@@ -83,11 +90,14 @@ def _gather_sum_kernel(
 ):  # fmt: skip
     row, owner = tl.program_id(0).to(tl.int64), tl.program_id(1) * tile + tl.arange(0, tile)
     d, total = tl.arange(0, dim)[None, :], tl.zeros((tile, dim), tl.float32)
-    for s in range(most):
+    s, more = 0, 1
+    while more > 0:
         member, real = _listed(lists_ptr, row, owner, s, size, owners, most, count)
         at = (row * count + member)[:, None] * dim + d
         amount = _amount(amounts_ptr, row, owner, s, size, owners, most, real, weighted)
         total += amount * tl.load(x_ptr + at, mask=real[:, None], other=0.0).to(tl.float32)
+        s += 1
+        more = tl.max(real.to(tl.int32), 0)
     tl.store(out_ptr + (row * owners + owner)[:, None] * dim + d, total, mask=(owner < owners)[:, None])
 
 
