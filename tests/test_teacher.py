@@ -7,11 +7,14 @@ import math
 import pytest
 import torch
 
+import blogdit
 from blogdit.core.result import Result
+from blogdit.method.batch import collate
+from blogdit.method.noise import GeneratorNoise
 from blogdit.problems import generate, mis
 from blogdit.training.recipe import recipe
 from blogdit.training.shelf import by_structure
-from blogdit.training.teacher import Answers, Teacher, cost_of, load_answers, save_answers
+from blogdit.training.teacher import Answers, Teacher, best_states, cost_of, load_answers, save_answers
 from runs import assert_same_run, trainer
 
 SQUARE = mis.build((4, [[0, 1], [1, 2], [2, 3], [3, 0]]))
@@ -128,3 +131,30 @@ def test_sizes_have_shelves_of_their_own_and_graphs_share_one():
 def test_bad_settings_of_the_teacher(settings, message):
     with pytest.raises(ValueError, match=message):
         recipe("sudoku", settings)
+
+
+def test_solved_instances_leave_and_the_best_state_is_kept():
+    """Two chains on Latin squares of order 4: every answer that the sampler finds is among the best states."""
+    squares = generate("latin", 12, seed=3, order=4, holes=0.4)
+    model = blogdit.load("latin")
+    noise = GeneratorNoise(torch.Generator().manual_seed(0))
+    batch = collate(squares).with_chains(2)
+    states = best_states(model.denoiser.eval(), batch, model.chain, 40, noise).numpy()
+    assert sum(one.verify(state).satisfied for one, state in zip(squares, states, strict=True)) >= 11
+    assert all(
+        (state[one.is_given] == one.given_values[one.is_given]).all()
+        for one, state in zip(squares, states, strict=True)
+    )
+
+
+def test_a_valid_state_is_better_than_a_cheap_one():
+    """One heavy item that is worth much and does not fit beside the others."""
+    bag = blogdit.Problem("bag")
+    items = [bag.variable(name, (0, 1)) for name in "abc"]
+    bag.sum([(weight, item) for weight, item in zip((5, 3, 2), items, strict=True)], high=5)
+    bag.maximize([(worth, item) for worth, item in zip((4, 3, 3), items, strict=True)])
+    instance = bag.instance()
+    model = blogdit.load("general")
+    noise = GeneratorNoise(torch.Generator().manual_seed(0))
+    (state,) = best_states(model.denoiser.eval(), collate([instance]).with_chains(4), model.chain, 20, noise).numpy()
+    assert instance.verify(state).objective == 6

@@ -295,11 +295,10 @@ class Trainer:
         for shelf in everyone:
             assert shelf.answers is not None
             if self.rank == 0:
-                together = shelf.batch_size * WITHOUT_GRADIENT
+                known = shelf.pool, shelf.instances, shelf.answers
                 with self._averaged():
-                    counts = self.teacher.ask(
-                        self.model(), shelf.instances, shelf.answers, self.progress.rounds, together
-                    )
+                    together = shelf.batch_size * WITHOUT_GRADIENT
+                    counts = self.teacher.ask(self.model(), *known, self.progress.rounds, together)
                 asked, new = asked + counts[0], new + counts[1]
             if self.world > 1:
                 distributed.broadcast(shelf.answers.values, 0)

@@ -1,7 +1,8 @@
 """Messages between literals and factors on a GPU, forward and backward; see `network/factors.py`.
 
 A program has some owners of one row in hand and goes through their lists, so nothing is written but the results. Lists
-have their members first and padding behind, so it ends where the longest of them does. The gradient of a gather is a gather by the lists the other way round, so no two programs write to one place.
+have their members first and padding behind, so it ends where the longest of them does. The gradient of a gather is a
+gather by the lists the other way round, so no two programs write to one place.
 """
 
 from __future__ import annotations
