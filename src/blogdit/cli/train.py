@@ -10,7 +10,7 @@ import typer
 
 from blogdit.cli.interrupts import Interrupts
 from blogdit.cli.options import Device, Seed, Settings, parse_settings
-from blogdit.cli.printing import say, tell
+from blogdit.cli.printing import say, show, tell
 from blogdit.core.errors import InputError
 
 
@@ -91,7 +91,7 @@ def train(
     say(f"{out / 'best.safetensors'}: {model.problem}, {model.provenance['updates']} updates, {scores}")
     count = compare if compare is not None else payoff.HELD_OUT if is_file(problem) else 0
     if count and pause_after is None and first:
-        say(payoff.compare(out, from_, count, device=device, tell=tell))
+        show(payoff.compare(out, from_, count, device=device, tell=tell))
 
 
 def _tensorboard(out: Path) -> Any:
