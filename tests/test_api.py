@@ -132,7 +132,7 @@ def test_models_by_name_and_by_path(model, tmp_path):
     for name, path in bundled_models().items():
         assert path.stem == name
         assert blogdit.load(name).problem == name
-    with pytest.raises(InputError, match=r"unknown model 'nothing'; expected a file or one of coloring, latin, maxcut"):
+    with pytest.raises(InputError, match=r"unknown model 'nothing'; expected a file or one of coloring, general, latin, maxcut"):
         blogdit.load("nothing")
     with pytest.raises(InputError, match="unknown model 'nothing'"):
         blogdit.solve(generate("coloring", 1), model="nothing")

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from blogdit.cli.printing import say
+
 
 def export(
     trace: Annotated[Path, typer.Argument(metavar="TRACE", help="What blogdit solve --trace has written.")],
@@ -29,4 +31,4 @@ def export(
 
     records = read_trace(trace, instances)
     size = write_svg(records, out) if out.suffix == ".svg" else write_html(records, out, trace.stem)
-    print(f"{out}: {size / 1000:.0f} kB")
+    say(f"{out}: {size / 1000:.0f} kB")
