@@ -255,3 +255,30 @@ def test_a_large_file_is_read_quickly(tmp_path):
     (group,) = instance.constraints
     assert (np.abs(rows) - 1 == group.scopes.variables.reshape(-1, 3)).all()
     assert ((rows > 0) == group.equals.reshape(-1, 3)).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("s SATISFIABLE\nv 1 -2\nv 3 0\n", [1, 0, 1]),
+        ("c found\no 3\nv -3 1 0\n", [1, 0, 0]),
+        ("s OPTIMUM FOUND\no 0\nv 011\n", [0, 1, 1]),
+        ("1 0 1\n", [1, 0, 1]),
+    ],
+)
+def test_answers_of_other_solvers(tmp_path, text, values):
+    (tmp_path / "s.txt").write_text(text)
+    instance = read(tmp_path, "p cnf 3 1\n1 2 3 0\n")
+    assert formats.read_solutions(tmp_path / "s.txt", [instance])[0].tolist() == values
+
+
+def test_answers_by_names_and_products(tmp_path):
+    """Variables that only the instance has follow from the others."""
+    instance = read(tmp_path, "+2 x1 ~x2 +1 x3 >= 2 ;\n")
+    for text, holds in (("v x1 -x2 -x3\n", True), ("v x1 x2 x3\n", False)):
+        (tmp_path / "s.txt").write_text(text)
+        (values,) = formats.read_solutions(tmp_path / "s.txt", [instance])
+        assert instance.verify(values).satisfied == holds
+    (tmp_path / "s.txt").write_text("v x1 -x9\n")
+    with pytest.raises(InputError, match=r"s.txt:1: expected variables like x1 or -.*, got '-x9'"):
+        formats.read_solutions(tmp_path / "s.txt", [instance])

@@ -114,6 +114,8 @@ def test_a_model_and_its_instance_have_the_same_solutions(name, low):
     x = [model.new_int_var(low, 3, f"x{i}") for i in range(INTEGERS)]
     b = [model.new_bool_var(f"b{i}") for i in range(BITS)]
     CONSTRAINTS[name](model, x, b)
+    if reason := model.validate():
+        pytest.skip(f"this version of OR-Tools has no such constraint: {reason[:60]}")
     expected, found = both(model)
     assert found == expected
 

@@ -14,6 +14,7 @@ from blogdit.core.arrays import IntArray, integers
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.core.result import Proof, Result
+from blogdit.formats.competition_text import looks_like_competition, read_values
 from blogdit.formats.json_text import json_objects, looks_like_json, plain_labels
 from blogdit.formats.latin_text import list_squares, looks_like_latin
 from blogdit.formats.sudoku_text import list_boards
@@ -113,6 +114,8 @@ def match_solutions(path: str | Path, instances: Sequence[Instance]) -> list[Sol
         elif instances and all(instance.problem == "sudoku" for instance in instances):
             boards = list_boards(lines)
             found = [Solution((question if answer is None else answer) - 1) for _, question, answer in boards]
+        elif len(instances) == 1 and (instances[0].domain_sizes == 2).all() and looks_like_competition(start):
+            found = [Solution(read_values(lines, instances[0]))]
         elif looks_like_latin(start) and all(instance.problem == "latin" for instance in instances):
             found = [Solution(symbols - 1) for _, symbols in list_squares(lines)]
         else:

@@ -5,9 +5,12 @@ A repository holds the weights as `model.safetensors` and our card as its model 
 
 from __future__ import annotations
 
+import logging
 import re
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,14 +30,8 @@ def fetch(name: str) -> Model:
     It is downloaded once; then it comes from the cache of huggingface_hub.
     """
     repository, _, revision = name.removeprefix(PREFIX).partition("@")
-    hub = _hub()
-    try:
-        path = hub.hf_hub_download(_checked(repository), WEIGHTS, revision=revision or None)
-    except InputError:
-        raise
-    except Exception as error:  # no network, no such repository, no access: each has a class of its own
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-        raise InputError(f"{name} cannot be loaded ({reason}); expected a repository with {WEIGHTS}") from None
+    with _one_line(f"{name} cannot be loaded", f"a repository with {WEIGHTS}"):
+        path = _hub().hf_hub_download(_checked(repository), WEIGHTS, revision=revision or None)
     return replace(load_model(path), name=name)
 
 
@@ -71,13 +68,27 @@ def push(
     hub = _hub()
     with tempfile.TemporaryDirectory() as folder:
         export(model, folder, card)
-        try:
+        with _one_line(f"{repository} cannot be written", "a repository of yours"):
             hub.create_repo(repository, private=private, exist_ok=True)
             hub.upload_folder(repo_id=repository, folder_path=folder, commit_message=message)
-        except Exception as error:
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-            raise InputError(f"{repository} cannot be written ({reason}); expected a repository of yours") from None
     return PREFIX + repository
+
+
+@contextmanager
+def _one_line(what: str, expected: str) -> Iterator[None]:
+    """No network, no such repository, no access: each has a class of its own, and lines of its own on stderr."""
+    logger = logging.getLogger("huggingface_hub")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    except (InputError, ModuleNotFoundError):
+        raise
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:120]
+        raise InputError(f"{what} ({reason}); expected {expected}") from None
+    finally:
+        logger.setLevel(level)
 
 
 def _hub() -> Any:

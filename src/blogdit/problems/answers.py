@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -61,11 +61,16 @@ def _from_positions(instance: Instance) -> Mapping[int, tuple[int, int]]:
     return placed if fits and len(set(placed.values())) == len(placed) else {}
 
 
+def axes_of(cells: Iterable[tuple[Any, Any]], headed: bool) -> tuple[list[Any], list[Any]]:
+    """Rows and columns; with headings in the order in which they come, else by number."""
+    every = list(cells)
+    rows, columns = (list(dict.fromkeys(cell[part] for cell in every)) for part in (0, 1))
+    return (rows, columns) if headed else (sorted(rows), sorted(columns))
+
+
 def _grid(cells: Mapping[tuple[Any, Any], str], headed: bool) -> list[str]:
-    """Lines of a table; with headings rows and columns are in the order in which they come, else by number."""
-    rows, columns = (list(dict.fromkeys(cell[part] for cell in cells)) for part in (0, 1))
-    if not headed:
-        rows, columns = sorted(rows), sorted(columns)
+    """Lines of a table."""
+    rows, columns = axes_of(cells, headed)
     lines = [
         [*([label_text(row)] if headed else []), *(cells.get((row, column), "") for column in columns)] for row in rows
     ]

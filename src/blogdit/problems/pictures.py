@@ -14,7 +14,7 @@ from blogdit.core.constraints import Conflict, NotEqual
 from blogdit.core.instance import Instance, label_text
 from blogdit.core.result import VALID, Result
 from blogdit.problems import families
-from blogdit.problems.answers import cells_of, render
+from blogdit.problems.answers import axes_of, cells_of, render
 
 MOST_PULLED = 400  # vertices; forces between all pairs of more would take seconds
 MOST_DRAWN = 2000  # vertices and cells; larger pictures show nothing, and take megabytes in a notebook
@@ -53,10 +53,8 @@ def _body(result: Result) -> str:
 def _html_grid(result: Result, cells: Any, headed: bool) -> str:
     instance = result.instance
     shown, wrong = symbols(result), wrong_variables(result)
-    rows, columns = (list(dict.fromkeys(cell[part] for cell in cells.values())) for part in (0, 1))
+    rows, columns = axes_of(cells.values(), headed)
     at = {cell: variable for variable, cell in cells.items()}
-    if not headed:
-        rows, columns = sorted(rows), sorted(columns)
 
     def cell_text(row: Any, column: Any) -> str:
         variable = at.get((row, column))
@@ -129,9 +127,7 @@ def _new_axes() -> Any:
 
 def _plot_grid(result: Result, cells: Any, headed: bool, axes: Any) -> None:
     shown, wrong = symbols(result), wrong_variables(result)
-    rows, columns = (list(dict.fromkeys(cell[part] for cell in cells.values())) for part in (0, 1))
-    if not headed:
-        rows, columns = sorted(rows), sorted(columns)
+    rows, columns = axes_of(cells.values(), headed)
     picture = np.ones((len(rows), len(columns), 3))
     for variable, (row, column) in cells.items():
         y, x = rows.index(row), columns.index(column)
