@@ -48,6 +48,13 @@ def test_a_model_means_what_it_says():
     assert without.status == "infeasible"
 
 
+def test_variables_are_called_as_the_text_calls_them():
+    arrays = "from cpmpy import *\na, b = intvar(0, 2, shape=2)\nx = intvar(0, 2, shape=2)\n"
+    assert sorted(answer(f"{arrays}m = Model(a != b, x[0] < x[1])")[0]) == ["a", "b", "x[0]", "x[1]"]
+    loop = "from cpmpy import *\nm = Model()\nfor i in range(3):\n    y = boolvar()\n    m += y == (i > 0)"
+    assert sorted(answer(loop)[0].values()) == [0, 1, 1]
+
+
 def test_operators_and_an_objective():
     """Against all values of the three variables."""
     _, result = answer(STARRED)

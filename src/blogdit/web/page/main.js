@@ -223,5 +223,6 @@ async function start() {
   }
 }
 
+if (matchMedia("(max-width: 52rem)").matches) byId("settings").open = false;
 const defaults = settings.values();
 start();
