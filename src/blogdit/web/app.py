@@ -121,9 +121,9 @@ class Service:
     access: Access = field(default_factory=Access)
     device: str = "auto"
     openers: dict[str, Callable[[], Channel]] = field(default_factory=dict)
+    models: Models = field(default_factory=Models)
 
     def __post_init__(self) -> None:
-        self.models = Models()
         self.board = Board(self.limits, self.models, self.device)
         self.files = {path.name: path for path in PAGE.iterdir() if path.suffix in TYPES}
 
