@@ -16,7 +16,7 @@ from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.integrations._instances import as_instance
 
-MOST_OPERATIONS = 200_000
+MOST_OPERATIONS = 50_000
 MOST_CHOICES = 1_000_000  # values of all variables together
 LARGEST = 1 << 62  # of a number
 FUNCTIONS = (

@@ -202,6 +202,8 @@ function begin() {
 async function start() {
   listen();
   const health = await get("/health");
+  settings.setLimits(health.limits);
+  byId("vertices").max = health.limits.variables;
   takeToken(new URLSearchParams(location.hash.slice(1)));
   try {
     settings.setModels(await get("/models"));
