@@ -108,6 +108,7 @@ BAD = [
     (b'{"text": "hello"}', 422, "line 1: not a known format"),
     (b'{"text": "hello", "colour": 3}', 422, "has no 'colour'"),
     (b'{"text": "12\\n34"}', 422, "line 1"),
+    (json.dumps({"text": "{" + "[" * 50_000}).encode(), 422, "line 1: not valid JSON"),
     (b'{"text": "p edge 2 1\\ne 1 2\\n"}', 422, "coloring needs the number of colours"),
     (b'{"text": "p edge 2 1\\ne 1 2\\n", "colors": "3"}', 422, "colors must be a whole number"),
     (b'{"text": "p edge 2 1\\ne 1 2\\n", "problem": "tsp"}', 422, "unknown problem 'tsp'"),

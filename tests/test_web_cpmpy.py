@@ -10,6 +10,7 @@ import pytest
 import blogdit
 from blogdit.core.errors import InputError
 from blogdit.core.result import Result
+from blogdit.web.cpmpy_process import CpmpyProcess
 from blogdit.web.cpmpy_text import cpmpy_instance
 
 QUEENS = """
@@ -48,6 +49,13 @@ def test_a_model_means_what_it_says():
     assert without.status == "infeasible"
 
 
+def test_variables_are_called_as_the_text_calls_them():
+    arrays = "from cpmpy import *\na, b = intvar(0, 2, shape=2)\nx = intvar(0, 2, shape=2)\n"
+    assert sorted(answer(f"{arrays}m = Model(a != b, x[0] < x[1])")[0]) == ["a", "b", "x[0]", "x[1]"]
+    loop = "from cpmpy import *\nm = Model()\nfor i in range(3):\n    y = boolvar()\n    m += y == (i > 0)"
+    assert sorted(answer(loop)[0].values()) == [0, 1, 1]
+
+
 def test_operators_and_an_objective():
     """Against all values of the three variables."""
     _, result = answer(STARRED)
@@ -56,6 +64,21 @@ def test_operators_and_an_objective():
         if (not b or x + 2 * y == 5) and (x < y or b) and (not b) == (x > 2)
     ]  # fmt: skip
     assert (result.status, result.objective) == ("optimal", max(valid))
+
+
+def test_a_model_that_takes_too_long_is_given_up_and_the_next_one_is_read():
+    slow = "from cpmpy import *\nx = intvar(0, 100, shape=50)\nm = Model([a * b > a for a in x for b in x])"
+    reader = CpmpyProcess(seconds=0.5)
+    try:
+        with pytest.raises(InputError, match=r"takes more than 0\.5 seconds to translate"):
+            reader.read(slow, "slow")
+        reader.seconds = 60.0
+        assert reader.read("from cpmpy import *\nx = intvar(0, 2)\nm = Model(x > 1)", "quick").size >= 1
+        with pytest.raises(InputError, match="unknown name 'y'") as caught:
+            reader.read("x = 1\nx = y", "wrong")
+        assert caught.value.line == 2
+    finally:
+        reader.close()
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,14 @@ import time
 
 import httpx
 import pytest
+from starlette.testclient import TestClient
 
 from blogdit.cli.app import run
 from blogdit.core.errors import InputError
 from blogdit.web import training_run
 from blogdit.web.server import Settings, make_service, openers
-from web_cases import events_of, parsed, real_server, wait_until
+from browser import find_browser
+from web_cases import SMALL, events_of, parsed, real_server, wait_until
 
 
 def test_beyond_this_machine_a_token_is_needed():
@@ -86,6 +88,16 @@ def test_without_the_extra_one_line_says_what_to_install(tmp_path):
     )
 
 
+def test_without_a_browser_tests_are_skipped_but_not_in_ci(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CI", raising=False)
+    with pytest.raises(pytest.skip.Exception, match=r"no browser: none of chromium, .*make browser"):
+        find_browser()
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(pytest.fail.Exception, match="make browser installs it"):
+        find_browser()
+
+
 # -- training --------------------------------------------------------------------------------------------------------
 
 
@@ -120,6 +132,16 @@ def test_a_training_run_tells_its_log_and_the_score_of_its_weights(sudoku4_path,
     assert score["update"] == 50
     assert score["valid"] == sum(row["violations"] == 0 for row in score["instances"])
     assert len(score["instances"]) == training_run.INSTANCES
+
+
+def test_the_weights_of_a_run_can_be_played_with(sudoku4_path):
+    service, _ = make_service(Settings(sudoku4_path.parent, device="cpu"))
+    with TestClient(service.app(), base_url="http://127.0.0.1") as api:
+        assert "sudoku4/last" in [model["name"] for model in api.get("/models").json()]
+        asked = {**SMALL, "model": "sudoku4/last"}
+        found = events_of(api, api.post("/solve", json=asked).json()["events"])
+        assert found[-1][1]["result"]["model"] == "sudoku4/last"
+        assert api.post("/solve", json={**SMALL, "model": "sudoku4/state"}).status_code == 422
 
 
 def test_a_log_that_grows_is_told_line_by_line_and_one_that_shrinks_anew(sudoku4_path, tmp_path, monkeypatch):

@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import blogdit
 from blogdit.web.channel import Channel
+from blogdit.web.cpmpy_process import CpmpyProcess
 from blogdit.web.jobs import Board
 from blogdit.web.limits import Limits, Refused
 from blogdit.web.models import Models
@@ -121,10 +122,11 @@ class Service:
     access: Access = field(default_factory=Access)
     device: str = "auto"
     openers: dict[str, Callable[[], Channel]] = field(default_factory=dict)
+    models: Models = field(default_factory=Models)
 
     def __post_init__(self) -> None:
-        self.models = Models()
         self.board = Board(self.limits, self.models, self.device)
+        self.cpmpy = CpmpyProcess(self.limits.translation)
         self.files = {path.name: path for path in PAGE.iterdir() if path.suffix in TYPES}
 
     @asynccontextmanager
@@ -132,6 +134,7 @@ class Service:
         self.board.open = {name: opener() for name, opener in self.openers.items()}
         yield
         self.board.close()
+        self.cpmpy.close()
         for channel in self.board.open.values():
             channel.close()
 
@@ -183,7 +186,7 @@ class Service:
             raise Refused(415, "expected Content-Type: application/json")
         self.board.require_room()
         body = await self._body(request)
-        question = await run_in_threadpool(parse, body, self.limits)
+        question = await run_in_threadpool(parse, body, self.limits, self.cpmpy.read)
         solver = await run_in_threadpool(self.board.prepare, question)
         job = self.board.start(question, solver)
         return JSONResponse({"id": job.id, "events": f"/events/{job.id}"}, 202)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,7 +16,7 @@ from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.integrations._instances import as_instance
 
-MOST_OPERATIONS = 200_000
+MOST_OPERATIONS = 50_000
 MOST_CHOICES = 1_000_000  # values of all variables together
 LARGEST = 1 << 62  # of a number
 FUNCTIONS = (
@@ -33,6 +34,7 @@ COMPARE: dict[type, Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
     ast.GtE: operator.ge, ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
 }  # fmt: skip
+UNNAMED = re.compile(r"[IB]V\d+")  # how CPMpy calls them
 UNARY: dict[type, Callable[[Any], Any]] = {ast.USub: operator.neg, ast.Invert: operator.invert, ast.Not: operator.not_}
 
 
@@ -66,6 +68,7 @@ class _Reader:
         self.known |= {"intvar": self._intvar, "boolvar": self._boolvar, "range": self._range, **PLAIN}
         self.names: dict[str, Any] = {}
         self.modules: set[str] = set()
+        self.called: set[str] = set()  # names that variables have got
 
     def _intvar(self, low: Any, high: Any, shape: Any = 1, name: Any = None) -> Any:
         self._take(shape, int(high) - int(low) + 1)
@@ -128,11 +131,22 @@ class _Reader:
         match target:
             case ast.Name(id=name):
                 self.names[name] = value
+                self.call(name, value)
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
                 for part, item in zip(parts, list(value), strict=True):
                     self.assign(part, item)
             case _:
                 raise self.unknown(target)
+
+    def call(self, name: str, value: Any) -> None:
+        """Variables without a name of their own are called as the text calls them."""
+        if isinstance(value, self.cpmpy.expressions.variables.NDVarArray):
+            for place, one in enumerate(value.flat):
+                self.call(f"{name}[{place}]", one)
+        elif isinstance(value, self.cpmpy.expressions.variables._NumVarImpl) and UNNAMED.fullmatch(value.name):
+            if name not in self.called:  # in a loop several come under one name
+                value.name = name
+            self.called.add(name)
 
     def lookup(self, name: str) -> Any:
         if name in self.names:

@@ -11,6 +11,7 @@ class Limits:
     variables: int = 5_000
     choices: int = 200_000  # values of all variables together: a chain is a table of them
     constraints: int = 200_000
+    translation: float = 20.0  # seconds for reading a CPMpy model
     seconds: float = 30.0  # of a job
     steps: int = 5_000  # of a job
     chains: int = 16

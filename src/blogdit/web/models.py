@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,14 +28,18 @@ KINDS = {
 
 
 class Models:
-    """Loads each model once, when it is first asked for. Nothing outside the package can be named."""
+    """Loads each model once, when it is first asked for; those of a training run, `own`, each time anew. Nothing else
+    can be named."""
 
-    def __init__(self) -> None:
+    def __init__(self, own: Mapping[str, Path] | None = None) -> None:
         self.paths = bundled_models() | bundled_models(WEIGHTS / "variants")
+        self.own = dict(own or {})
         self.loaded: dict[str, Model] = {}
         self.lock = threading.Lock()
 
     def named(self, name: str) -> Model:
+        if name in self.own:
+            return replace(load_model(self.own[name]), name=name)
         with self.lock:
             if name not in self.loaded:
                 self.loaded[name] = self._load(name)
@@ -64,17 +70,18 @@ class Models:
     def listing(self) -> list[dict[str, Any]]:
         """What a client may choose from."""
         rows = []
-        for name in self.paths:
+        for name in (*self.paths, *(name for name, path in self.own.items() if path.exists())):
             model = self.named(name)
             suffix = name.removeprefix(f"{model.problem}-") if name != model.problem else "bundled"
             options, schedule = model.options_for("cpu"), model.chain.schedule
             if suffix == "dit":
                 options = {**options, "block": "all"}
+            summary = "weights of the training run" if name in self.own else KINDS.get(suffix, suffix)
             rows.append(
                 {
                     "name": name,
                     "problem": model.problem,
-                    "summary": KINDS.get(suffix, suffix),
+                    "summary": summary,
                     "options": options,
                     "share": [schedule.rho_max, schedule.rho_min],
                 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -14,7 +14,6 @@ from blogdit import formats
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.formats.graph_text import is_gset
-from blogdit.web.cpmpy_text import cpmpy_instance
 from blogdit.web.limits import Limits, Refused
 
 KEYS = {"text", "instance", "name", "problem", "colors", "model", "options", "share"}
@@ -29,6 +28,7 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
 # Others are binary, or let a few bytes ask for any amount of memory.
 SUFFIXES = {"", ".txt", ".csv", ".col", ".gset", ".edges", ".latin", ".qubo", ".ising", ".json", ".gml", ".graphml"}
 CPMPY = ".py"
+ReadModel = Callable[[str, str], Instance]
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,15 @@ class Question:
         return {"model": self.model, "share": self.share, "options": dict(self.options), "more": self.more}
 
 
-def parse(body: bytes, limits: Limits) -> Question:
-    """The question of a request's body, or a refusal that says what was expected."""
+def parse(body: bytes, limits: Limits, read_cpmpy: ReadModel) -> Question:
+    """The question of a request's body, or a refusal that says what was expected. `read_cpmpy` makes an instance of the
+    text and the name of a CPMpy model."""
     data = _decode(body)
     _refuse_unknown(data, KEYS, "the request")
     if ("text" in data) == ("instance" in data):
         raise Refused(422, "expected either text or instance")
     try:
-        instance, more = _instance(data, limits)
+        instance, more = _instance(data, limits, read_cpmpy)
     except InputError as error:
         where = "" if error.line is None else f"line {error.line}: "
         raise Refused(422, where + error.message) from None
@@ -74,7 +75,7 @@ def _decode(body: bytes) -> dict[str, Any]:
     return data
 
 
-def _instance(data: Mapping[str, Any], limits: Limits) -> tuple[Instance, bool]:
+def _instance(data: Mapping[str, Any], limits: Limits, read_cpmpy: ReadModel) -> tuple[Instance, bool]:
     name = str(_text(data, "name", "question"))[:200]
     if "instance" in data:
         described = data["instance"]
@@ -84,7 +85,7 @@ def _instance(data: Mapping[str, Any], limits: Limits) -> tuple[Instance, bool]:
         return formats.from_json(described, name), False
     text, suffix = str(_text(data, "text", "")), Path(name).suffix.lower()
     if suffix == CPMPY:
-        return cpmpy_instance(text, Path(name).stem), False
+        return read_cpmpy(text, Path(name).stem), False
     if suffix not in SUFFIXES:
         raise Refused(422, f"files {suffix!r} are not read here; expected {', '.join(sorted(SUFFIXES - {''}))}")
     _check_header(text, limits)
@@ -109,7 +110,10 @@ def _check_header(text: str, limits: Limits) -> None:
         if field_.isdecimal() and (len(field_) > 9 or int(field_) > limits.constraints):
             raise Refused(422, f"a header with {field_[:20]}; expected numbers up to {limits.constraints}")
     if text.lstrip().startswith("{"):
-        described = json.loads(text.lstrip().split("\n", 1)[0]) if "\n{" in text else json.loads(text)
+        try:
+            described = json.loads(text.lstrip().split("\n", 1)[0] if "\n{" in text else text)
+        except (ValueError, RecursionError):
+            return  # the reader of the format says where the mistake is
         _check_sizes(described.get("domain_sizes") if isinstance(described, dict) else None, limits)
 
 

@@ -18,6 +18,7 @@ from blogdit.problems.generation import cores
 from blogdit.web.app import LOOPBACK, Access, Service
 from blogdit.web.channel import Channel, kind_of
 from blogdit.web.limits import Limits
+from blogdit.web.models import Models
 from blogdit.web.traces import read_trace
 from blogdit.web.training_run import TrainingRun, require_run
 
@@ -68,7 +69,15 @@ def make_service(settings: Settings) -> tuple[Service, str | None]:
     token = settings.token if settings.token or local else secrets.token_urlsafe(24)
     limits = Limits(jobs=settings.jobs, queue=settings.queue, seconds=settings.seconds, variables=settings.variables)
     access = Access(LOOPBACK if local else (), token or None, settings.cors)
-    return Service(limits, access, settings.device, openers(settings.path)), access.token
+    models = Models(_run_models(settings.path))
+    return Service(limits, access, settings.device, openers(settings.path), models), access.token
+
+
+def _run_models(path: Path | None) -> dict[str, Path]:
+    """The weights of a training run under the name of its folder."""
+    if path is None or not path.is_dir():
+        return {}
+    return {f"{path.resolve().name}/{kind}": path / f"{kind}.safetensors" for kind in ("best", "last")}
 
 
 def openers(path: Path | None) -> dict[str, Callable[[], Channel]]:

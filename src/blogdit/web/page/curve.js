@@ -7,13 +7,14 @@ export class Curve {
     this.element = make("canvas", "curve");
     this.element.setAttribute("role", "img");
     this.element.setAttribute("aria-label", "curve of every chain");
+    this.element.title = "A line for every chain; the thick one is in the picture.";
     new ResizeObserver(() => this.draw()).observe(this.element);
     this.series = [];
   }
 
-  // Lines of numbers (null where there is none), and where on the axis we are.
-  set(series, cursor, label) {
-    Object.assign(this, { series, cursor, label });
+  // Lines of numbers (null where there is none), where on the axis we are, and what its end is called.
+  set(series, cursor, label, end = null) {
+    Object.assign(this, { series, cursor, label, end });
     this.draw();
   }
 
@@ -30,7 +31,7 @@ export class Curve {
     }
     if (!(low <= high)) [low, high] = [0, 1];
     if (low === high) high = low + 1;
-    const [left, right, top, bottom] = [40, 8, 18, 18];
+    const [left, right, top, bottom] = [46, 8, 18, 18];
     const x = (step) => left + ((width - left - right) * step) / (length - 1);
     const y = (value) => top + (height - top - bottom) * (1 - (value - low) / (high - low));
     context.clearRect(0, 0, width, height);
@@ -41,16 +42,17 @@ export class Curve {
     context.fillText(short(low), left - 4, height - bottom);
     context.textAlign = "left";
     context.fillText(this.label, left, 12);
-    context.fillText("1", left, height - 5);
+    if (this.end === null) context.fillText("1", left, height - 5);
     context.textAlign = "right";
-    context.fillText(String(length), width - right, height - 5);
+    context.fillText(this.end ?? String(length), width - right, height - 5);
     this.series.forEach((line, chain) => {
       context.beginPath();
       let open = false;
       line.forEach((value, step) => {
         if (value === null || !Number.isFinite(value)) return (open = false);
         if (open) context.lineTo(x(step), y(value));
-        else context.moveTo(x(step), y(value));
+        else context.rect(x(step) - 0.5, y(value) - 0.5, 1, 1); // to be seen also where it is alone
+        if (!open) context.moveTo(x(step), y(value));
         open = true;
       });
       const first = chain === 0;
@@ -72,5 +74,5 @@ export class Curve {
 
 function short(number) {
   const size = Math.abs(number);
-  return size >= 1e5 || (size < 0.01 && size > 0) ? number.toExponential(1) : String(Number(number.toPrecision(4)));
+  return size >= 1e5 || (size < 0.01 && size > 0) ? number.toExponential(1) : String(Number(number.toPrecision(3)));
 }

@@ -47,12 +47,12 @@ export class GraphView {
 
   // All edges, drawn once for a size and a theme.
   #edges(width, height, colours) {
-    const key = [width, height, colours.line, this.edges.length, window.devicePixelRatio].join();
+    const key = [width, height, colours.edge, this.edges.length, window.devicePixelRatio].join();
     if (this.background?.key !== key) {
       const canvas = new OffscreenCanvas(this.element.width, this.element.height);
       const context = canvas.getContext("2d");
       context.scale(this.element.width / width, this.element.height / height);
-      this.#stroke(context, this.edges, width, height, colours.line, this.edges.length > 4000 ? 0.35 : 0.8);
+      this.#stroke(context, this.edges, width, height, colours.edge, this.edges.length > 4000 ? 0.35 : 0.8);
       this.background = { key, canvas };
     }
     return this.background.canvas;
@@ -78,7 +78,7 @@ export class GraphView {
     const values = this.view?.values ?? null;
     if (this.problem === "maxcut" && values?.length && values[0] >= 0) {
       const cut = this.edges.filter(([a, b]) => values[a] !== values[b]);
-      this.#stroke(context, cut, width, height, colours.soft, this.edges.length > 4000 ? 0.5 : 1.2);
+      this.#stroke(context, cut, width, height, colours.ink, this.edges.length > 4000 ? 0.5 : 1.2);
     } else if (values) {
       const hidden = (vertex) => this.view.hides && this.view.block.has(vertex);
       const broken = this.view.violated.map((number) => this.edges[number]).filter(Boolean);
@@ -101,9 +101,9 @@ export class GraphView {
       const key = hidden ? "hidden" : `${value},${level}`;
       if (!parts.has(key)) parts.set(key, { path: new Path2D(), value, level, hidden });
       addShape(parts.get(key).path, this.problem === "maxcut" ? value * 8 + value : hidden ? 0 : value, x, y, radius);
-      if (inBlock && !view.hides) addShape(rings, 0, x, y, radius + 3);
+      if (inBlock && !view.hides) addShape(rings, 0, x, y, radius + Math.max(1, radius * 0.3));
     }
-    Object.assign(context, { strokeStyle: colours.soft, lineWidth: 1.2 });
+    Object.assign(context, { strokeStyle: colours.soft, lineWidth: radius > 4 ? 1.2 : 0.5 });
     context.stroke(rings);
     for (const { path, value, level, hidden } of parts.values()) {
       const out = this.problem === "mis" && value === 0;

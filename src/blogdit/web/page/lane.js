@@ -88,7 +88,7 @@ export class Lane {
       Object.assign(this, { plotted: run.steps.length, plottedRun: run });
     }
     const what = run.optimises ? "objective, where valid" : "violated constraints";
-    this.curve.set(this.series, Math.min(view.position, run.steps.length) - 1, `${what}, of each chain (thick: in the picture)`);
+    this.curve.set(this.series, Math.min(view.position, run.steps.length) - 1, `${what}, each chain`);
   }
 
   #fact(name, value) {
@@ -128,7 +128,7 @@ export class Lane {
     if (result && view.isAnswer) {
       const valid = VALID.includes(result.status);
       const total = this.run.scopes.length;
-      const who = result.found_by === "sampler" ? `the sampler in ${result.steps} steps` : (result.found_by ?? "nobody");
+      const who = result.found_by === "sampler" ? `the sampler in ${result.steps} step${result.steps === 1 ? "" : "s"}` : (result.found_by ?? "nobody");
       const checked = valid
         ? `exact check: ${total ? `all ${total} constraints hold` : "valid"}`
         : `exact check: ${result.violations} of ${total} constraints violated`;

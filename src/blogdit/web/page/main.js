@@ -202,6 +202,8 @@ function begin() {
 async function start() {
   listen();
   const health = await get("/health");
+  settings.setLimits(health.limits);
+  byId("vertices").max = health.limits.variables;
   takeToken(new URLSearchParams(location.hash.slice(1)));
   try {
     settings.setModels(await get("/models"));
@@ -223,5 +225,6 @@ async function start() {
   }
 }
 
+if (matchMedia("(max-width: 52rem)").matches) byId("settings").open = false;
 const defaults = settings.values();
 start();

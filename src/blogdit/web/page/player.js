@@ -9,7 +9,7 @@ export class Player {
     this.lanes = [];
     this.position = 0;
     this.playing = false;
-    this.speed = 2;
+    this.speed = 4;
     const button = (text, label, action) => {
       const made = make("button", "", text);
       made.type = "button";

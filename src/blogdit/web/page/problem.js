@@ -3,9 +3,11 @@
 import { GraphPad } from "./draw.js";
 import { GridView } from "./gridview.js";
 import { edgesOfText, EXAMPLE_TEXT, graphText, PUZZLES, puzzleOf, randomEdges, valuesOf } from "./problems.js";
+import { make } from "./shapes.js";
 
 const field = (id) => document.getElementById(id);
 const EMPTY = PUZZLES.at(-1)[1];
+const FIRST = 3; // the puzzle that the page begins with
 const KINDS = ["sudoku", "graph", "text"];
 
 export class ProblemPanel {
@@ -15,11 +17,11 @@ export class ProblemPanel {
       this.graph = { vertices, edges, generated: null, place: this.pad.view.place };
       field("vertices").value = vertices;
     });
-    this.puzzle = valuesOf(PUZZLES[2][1]);
+    this.puzzle = valuesOf(PUZZLES[FIRST][1]);
     this.fileName = ""; // of a text that came from a file
     this.onShow = () => {}; // gets a picture of the problem
     field("puzzle").append(...[...PUZZLES, ["typed", "typed"]].map(([name, text]) => new Option(name, text)));
-    field("puzzle").value = PUZZLES[2][1];
+    field("puzzle").value = PUZZLES[FIRST][1];
     field("text").value = EXAMPLE_TEXT;
     this.generate();
     this.#listen();
@@ -74,7 +76,7 @@ export class ProblemPanel {
       this.onShow(this.pad.view);
       this.pad.set(this.graph.vertices, this.graph.edges, this.graph.place ?? null);
       this.graph.place = this.pad.view.place;
-    }
+    } else this.onShow({ element: make("p", "placeholder", "What you paste here is shown when it is solved.") });
   }
 
   #edit(cell, value) {

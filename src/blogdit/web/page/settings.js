@@ -107,7 +107,13 @@ export class SettingsPanel {
     this.#fill(this.inputs.model, [["", "that of the problem", "The bundled network for this kind of problem."], ...rows]);
   }
 
-  // What differs from the defaults, as texts.
+  // What the server takes at most.
+  setLimits({ chains, steps }) {
+    this.inputs.chains.max = chains;
+    this.inputs.steps.max = steps;
+  }
+
+  // What the controls say, as texts.
   values() {
     return Object.fromEntries(Object.entries(this.inputs).map(([name, input]) => [name, input.value]));
   }

@@ -41,7 +41,7 @@ export class TrainView {
   #panel(title, names) {
     const [section, curve] = [this.#section(title), new Curve()];
     section.append(curve.element);
-    return { section, curve, names, title };
+    return { section, curve, names };
   }
 
   async follow(path) {
@@ -64,11 +64,11 @@ export class TrainView {
     const scored = Number.isFinite(best) ? ` Best validation score ${Number(best.toPrecision(4))}.` : "";
     this.words.textContent =
       `Update ${last.update} after ${minutes} minutes, ${rate} updates/s.${scored} ${running ? "It is running." : "It is at rest."}`;
-    for (const { section, curve, names, title } of this.panels) {
+    for (const { section, curve, names } of this.panels) {
       const series = names.map((name) => this.records.map((record) => record[name] ?? null));
       const own = series.map((line) => (names[0].startsWith("valid") ? line.filter((value) => value !== null) : line));
       section.hidden = !own.some((line) => line.some((value) => value !== null && value !== 0));
-      if (!section.hidden) curve.set(own, null, title.toLowerCase());
+      if (!section.hidden) curve.set(own, null, "", `update ${last.update}`);
     }
   }
 
