@@ -10,7 +10,6 @@ from typing import Any
 
 import safetensors
 import safetensors.torch
-import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
@@ -136,9 +135,11 @@ def load_model(path: str | Path) -> Model:
     path = Path(path)
     tensors, header = read_tensors(path, FORMAT, VERSION)
     try:
-        with torch.device("meta"):  # no numbers yet: a header may ask for more than there is
-            denoiser = Denoiser(DenoiserConfig(**_object(header, "denoiser")))
-        denoiser.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, assign=True)
+        config, held = DenoiserConfig(**_object(header, "denoiser")), sum(tensor.numel() for tensor in tensors.values())
+        if config.least_weights > held:  # not built: that would take the memory that the header asks for
+            raise ValueError(f"the header asks for {config.least_weights:,} weights, the file holds {held:,}")
+        denoiser = Denoiser(config)
+        denoiser.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
         chain = chain_from_dict(_object(header, "chain"))
         provenance, solving = _object(header, "provenance"), _object(header, "solving", {})
         _object(solving, "cuda", {})
