@@ -132,7 +132,7 @@ def test_models_by_name_and_by_path(model, tmp_path):
     for name, path in bundled_models().items():
         assert path.stem == name
         assert blogdit.load(name).problem == name
-    with pytest.raises(InputError, match=r"unknown model 'nothing'; expected a file or one of coloring, general, latin, maxcut"):
+    with pytest.raises(InputError, match="unknown model 'nothing'; expected a file or one of coloring, general, latin"):
         blogdit.load("nothing")
     with pytest.raises(InputError, match="unknown model 'nothing'"):
         blogdit.solve(generate("coloring", 1), model="nothing")
@@ -150,10 +150,10 @@ def test_a_model_that_does_not_fit(sudoku4):
     ("options", "message"),
     [
         ({"device": "tpu"}, "unknown device 'tpu'; expected auto, cpu or cuda"),
-        ({"chains": 0}, "chains must be a whole number of at least 1, got 0"),
+        ({"chains": 0}, "chains must be a whole number from 1 to .*, got 0"),
         ({"seed": 1 << 70}, "seed must be a whole number from 0 to"),
         ({"seed": "x"}, "seed must be a whole number from 0 to 4611686018427387904, got 'x'"),
-        ({"steps": 1.5}, r"steps must be a whole number of at least 0, got 1\.5"),
+        ({"steps": 1.5}, r"steps must be a whole number from 0 to .*, got 1\.5"),
         ({"time": 3}, "unknown option time; expected steps, time_limit"),
     ],
 )

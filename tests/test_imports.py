@@ -146,6 +146,28 @@ def test_import_loads_nothing():
     assert run.stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize(
+    "command", [["info"], ["info", "sudoku"], ["generate", "sudoku", "--out", "-"], ["verify", "PUZZLES", "SOLUTIONS"]]
+)
+def test_light_commands_load_no_torch(command, tmp_path):
+    """Nor OR-Tools: they are there in half a second."""
+    solved = "1234341221434321"
+    (tmp_path / "PUZZLES").write_text(f"{solved[:8]}........\n")
+    (tmp_path / "SOLUTIONS").write_text(f"{solved}\n")
+    code = (
+        f"import sys\nfrom blogdit.cli.app import run\ncode = run({command})\n"
+        "print(code, sorted({'torch', 'ortools', 'pandas'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.splitlines()[-1] == "0 []"
+
+
+def test_solving_loads_no_training():
+    code = "import sys, blogdit.api; print([name for name in sys.modules if name.startswith('blogdit.training')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_public_names():
     import blogdit
 

@@ -55,7 +55,7 @@ def test_what_a_finisher_does_not_use_is_left_for_the_next_one():
 def test_without_a_finisher_the_sampler_has_it_all():
     budget = Budget(10.0, 0.0, turn=5)
     assert budget.sampling_left == 10.0
-    assert not Budget(10.0, 1.0).samples
+    assert not Budget(10.0, 0.5, too_large=True).samples
     assert Budget(10.0, 1.0).is_due(), "a sampler without seconds does not keep the finisher waiting"
 
 
@@ -81,3 +81,21 @@ def test_progress_is_the_share_of_the_samplers_seconds(limit, share):
     assert Budget(limit, share, sampled=(1 - share) * limit / 2).progress == pytest.approx(0.5)
     assert Budget(limit, share, sampled=2 * limit).progress == 1
     assert Budget(math.inf, share, sampled=limit).progress == 0
+
+
+def test_a_slow_step_does_not_take_the_finishers_share():
+    """On a busy machine one step may take longer than the whole limit. The finisher has its share all the same."""
+    budget = Budget(1.0, 0.5, sampled=1.5)
+    assert budget.over
+    assert budget.is_due()
+    assert budget.is_last_turn
+    assert budget.finishing_left == 0.5
+    budget.finished = 0.4
+    assert abs(budget.finishing_left - 0.1) < 1e-9
+
+
+def test_what_is_too_large_goes_to_its_finisher_at_once():
+    budget = Budget(10.0, 0.5, too_large=True)
+    assert not budget.samples
+    assert budget.is_due()
+    assert budget.finishing_left == budget.turn_end

@@ -44,7 +44,7 @@ def test_a_billion_chains(tmp_path, capsys):
         err = capsys.readouterr().err
         assert err.startswith("blogdit: 1,000,000,000 chains of cut need about ")
         assert err.count("\n") == 1
-    with pytest.raises(blogdit.InputError, match=r"1,000,000,000 chains of cut need about .* expected --chains"):
+    with pytest.raises(blogdit.InputError, match="1,000,000,000 chains of cut need about"):
         blogdit.sample(maxcut.build((3, [[0, 1]]), name="cut"), 10**9, model=random_model())
     assert peak() - before < GIB
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from blogdit.core.arrays import whole_number
 from blogdit.core.constraints import LARGEST_SEED, IntArray
@@ -25,11 +25,9 @@ from blogdit.solver.options import SolveKeywords, SolveOptions
 from blogdit.solver.session import Session
 from blogdit.solver.solver import Solver
 from blogdit.solver.streams import SolverPool
-from blogdit.training import runlog
-from blogdit.training.data import Given, data_for
-from blogdit.training.recipe import Recipe, recipe
-from blogdit.training.state import Budget
-from blogdit.training.trainer import Trainer
+
+if TYPE_CHECKING:
+    from blogdit.training.data import Given
 
 Result.pictures = pictures
 DEFAULT_SECONDS = 10.0  # for an instance, where no budget is given
@@ -306,6 +304,12 @@ def train(
     with: it keeps their network and chain. Who calls `stop.ask()` ends it with `Stopped` after the update in work, to
     be resumed.
     """
+    from blogdit.training import runlog  # not needed, and not loaded, for solving
+    from blogdit.training.data import data_for
+    from blogdit.training.recipe import Recipe, recipe
+    from blogdit.training.state import Budget
+    from blogdit.training.trainer import Trainer
+
     out, data = Path(out), _listed(data)
     begin = start if start is None or isinstance(start, Model) else load(start)
     mine = own.adopt(problem)

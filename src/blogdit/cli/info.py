@@ -11,6 +11,7 @@ import typer
 import blogdit
 from blogdit.cli.options import WEIGHTS, models
 from blogdit.cli.printing import say, show
+from blogdit.core.errors import InputError
 from blogdit.problems import families
 
 PACKAGES = ("torch", "numpy", "networkx", "safetensors", "ortools")
@@ -45,16 +46,30 @@ def info(
 
 
 def _show_model(name: str) -> None:
-    """A model's network, how it is run and how it was trained; of a bundled one also its card."""
-    from blogdit.api import bundled_models, load
+    """A model's network, how it is run and how it was trained; of a bundled one also its card. All of it is in the
+    header, which needs no torch."""
+    from blogdit.network.header import options_for, part_of, read_header
 
-    model = load(name)
-    config, schedule, origin = model.denoiser.config, model.chain.schedule, model.provenance
-    numbers = sum(parameter.numel() for parameter in model.denoiser.parameters())
-    say(f"{model.name}: {numbers:,} parameters, {config.layers} layers, dim {config.dim}, values as {config.values}")
-    say(f"blocks {schedule.rho_max:g} -> {schedule.rho_min:g} of the variables, {schedule.shape}")
+    bundled = WEIGHTS / f"{name}.safetensors"
+    path = bundled if bundled in WEIGHTS.glob("*.safetensors") else Path(name)
+    if not path.exists():
+        known = ", ".join(sorted(one.stem for one in WEIGHTS.glob("*.safetensors")))
+        raise InputError(f"unknown model {name!r}; expected a file or one of {known}")
+    header, numbers = read_header(path)
+    try:
+        config, chain, origin, solving = (
+            part_of(header, one) for one in ("denoiser", "chain", "provenance", "solving")
+        )
+        schedule = part_of(chain, "schedule")
+        part_of(solving, "cuda", {})
+    except TypeError as error:
+        raise InputError(f"a header that cannot be read ({error})", path) from None
+    layers, dim, values = (config.get(one, "?") for one in ("layers", "dim", "values"))
+    say(f"{path.stem}: {numbers:,} parameters, {layers} layers, dim {dim}, values as {values}")
+    most, least, shape = (schedule.get(one, "?") for one in ("rho_max", "rho_min", "shape"))
+    say(f"blocks {most} -> {least} of the variables, {shape}")
     for device in ("cpu", "cuda"):
-        options = model.options_for(device)
+        options = options_for(solving, device)
         say(f"solving ({device}): " + (" ".join(f"{k}={_shown(v)}" for k, v in options.items()) or "defaults"))
     if origin:
         minutes, updates, place, seed, commit = (
@@ -62,8 +77,7 @@ def _show_model(name: str) -> None:
         )
         number = f"{updates:,}" if isinstance(updates, int) else updates
         say(f"trained {minutes} minutes, {number} updates on {place}, seed {seed}, commit {commit}")
-    path = bundled_models().get(name)
-    if path is not None and (card := path.with_suffix(".md")).exists():
+    if path == bundled and (card := path.with_suffix(".md")).exists():
         show("\n" + card.read_text().strip())
 
 

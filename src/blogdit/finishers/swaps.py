@@ -22,7 +22,7 @@ from blogdit.finishers.swaps_walker import Bools, Graph, Walker, first_order
 from blogdit.finishers.tasks import LocalSearch, clean_starts, programs_at_once, steps_of_launch
 
 # Of one graph. On a CPU a step takes a time that grows with n; keys of the kernel have 12 bits for a variable.
-MOST_VARIABLES = {"cpu": 2048, "cuda": 4096}
+MOST_VARIABLES = {"cpu": 4096, "cuda": 4096}
 MOST_WEIGHTS = 1 << 30  # of all walkers on a GPU at a time, 2 bytes each; a walker has n * n of them
 CPU_STEPS = 16  # for each variable, without a deadline: about 2 s for the largest graphs
 GPU_STEPS = 1 << 17  # of every walker, without a deadline: some seconds for the largest graphs

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 
-from blogdit.core.constraints import IntArray
+from blogdit.core.constraints import Conflict, IntArray
 from blogdit.core.instance import Instance
 from blogdit.finishers.base import Deadline, Finish, Task
 from blogdit.method.noise import mix, wrap
@@ -17,6 +18,10 @@ from blogdit.network.runtime import runs_kernels
 
 PROGRAMS = 3  # of 8 warps with the registers that ours need, on one multiprocessor (H200: 3, measured)
 TOLERANCE = 1e-6  # of the objective: sums of real weights depend on the order of addition
+
+
+REMEMBERED = 4  # answers of an instance
+_COSTS: WeakKeyDictionary[Instance, dict[bytes, tuple[int, float]]] = WeakKeyDictionary()
 
 
 class OutOfTime(Exception):
@@ -34,11 +39,33 @@ def clean_starts(task: Task) -> IntArray:
 
 
 def cost(instance: Instance, values: IntArray) -> tuple[int, float]:
-    """What to compare answers by, smaller is better: constraints violated first, then the objective."""
+    """What to compare answers by, smaller is better: constraints violated first, then the objective. The last costs of
+    an instance are remembered: the same few answers are compared again and again, and a large one takes its time."""
+    known, key = _COSTS.setdefault(instance, {}), np.asarray(values, np.int64).tobytes()
+    if key not in known:
+        known[key] = _cost(instance, values)
+        if len(known) > REMEMBERED:
+            del known[next(iter(known))]
+    return known[key]
+
+
+def _cost(instance: Instance, values: IntArray) -> tuple[int, float]:
     verdict = instance.verify(values)
     if instance.objective is None or verdict.objective is None:
         return verdict.violated, 0.0
     return verdict.violated, verdict.objective * (1.0 if instance.objective.sense == "minimize" else -1.0)
+
+
+def without_losers(instance: Instance, values: IntArray) -> IntArray:
+    """Values of which one pass over the conflicts leaves none violated, if 0 is in no conflict: of each pair that is at
+    odds the later variable goes to 0, unless it is given. What a search has that had no time to search."""
+    values = values.copy()
+    for group in instance.constraints:
+        if isinstance(group, Conflict) and (group.values != 0).all():
+            at_odds = group.pairs[group.violations(values) > 0]
+            given = instance.is_given[at_odds]
+            values[np.where(given[:, 1], at_odds[:, 0], at_odds[:, 1])] = 0
+    return np.where(instance.is_given, instance.given_values, values)
 
 
 def best_of(instance: Instance, candidates: Iterable[IntArray]) -> IntArray:
@@ -100,7 +127,8 @@ class LocalSearch:
                 found = None if part.passed() else self.search(batch, part, seed)
             for number, task in enumerate(batch):
                 first = clean_starts(task)[0]
-                finishes.append(Finish(first if found is None else best_of(task.instance, [found[number], first])))
+                other = without_losers(task.instance, first) if found is None else found[number]
+                finishes.append(Finish(best_of(task.instance, [other, first])))
         return finishes
 
     def _batches(self, tasks: Sequence[Task]) -> Iterator[list[Task]]:

@@ -10,7 +10,6 @@ from typing import Any
 
 import safetensors
 import safetensors.torch
-import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
@@ -23,9 +22,9 @@ from blogdit.method.blocks import Schedule
 from blogdit.method.chain import ChainConfig
 from blogdit.network.config import DenoiserConfig
 from blogdit.network.denoiser import Denoiser
+from blogdit.network.header import MODEL_FORMAT, MODEL_VERSION, checked_header, options_for, part_of, require_file
 
-FORMAT = "blogdit-model"
-VERSION = 1
+FORMAT, VERSION = MODEL_FORMAT, MODEL_VERSION
 MOST_CHOICES = 1 << 27  # of a variable and a value: a chain is a table of them
 
 
@@ -43,8 +42,7 @@ class Model:
 
     def options_for(self, device: str) -> dict[str, Any]:
         """What suits the model on a kind of device."""
-        common = {name: value for name, value in self.solving.items() if name != "cuda"}
-        return {**common, **(self.solving.get("cuda", {}) if device == "cuda" else {})}
+        return options_for(self.solving, device)
 
     def misfit(self, instance: Instance) -> str | None:
         """Why the network cannot work on an instance, or None if it can."""
@@ -83,31 +81,14 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str
 
 def read_tensors(path: Path, format_name: str, version: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and header of a file that `write_tensors` wrote, or an InputError that says what is wrong with it."""
-    if path.is_dir():
-        raise InputError("is a folder, expected a model file (.safetensors)", path)
-    if not path.exists():
-        raise InputError("no such file", path)
+    require_file(path)
     try:
         with safetensors.safe_open(str(path), framework="pt") as file:
-            header_text = (file.metadata() or {}).get("blogdit")
+            text = (file.metadata() or {}).get("blogdit")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise InputError(f"not a complete safetensors file ({error})", path) from None
-    if header_text is None:
-        raise InputError("a safetensors file, but not one of blogdit's (it has no blogdit header)", path)
-    try:
-        header = json.loads(header_text)
-    except (ValueError, RecursionError):
-        header = None
-    if not isinstance(header, dict) or not isinstance(header.get("version"), int):
-        raise InputError("a safetensors file with a blogdit header that cannot be read", path)
-    if header.get("format") != format_name:
-        raise InputError(f"holds {header.get('format')!r}, expected {format_name!r}", path)
-    if header["version"] > version:
-        raise InputError(
-            f"has format version {header['version']}, this blogdit reads up to {version}: upgrade blogdit", path
-        )
-    return tensors, header
+    return tensors, checked_header(text, path, format_name, version)
 
 
 def chain_from_dict(data: Mapping[str, Any]) -> ChainConfig:
@@ -136,21 +117,16 @@ def load_model(path: str | Path) -> Model:
     path = Path(path)
     tensors, header = read_tensors(path, FORMAT, VERSION)
     try:
-        with torch.device("meta"):  # no numbers yet: a header may ask for more than there is
-            denoiser = Denoiser(DenoiserConfig(**_object(header, "denoiser")))
-        denoiser.load_state_dict({name: tensor.float() for name, tensor in tensors.items()}, assign=True)
-        chain = chain_from_dict(_object(header, "chain"))
-        provenance, solving = _object(header, "provenance"), _object(header, "solving", {})
-        _object(solving, "cuda", {})
+        config, held = DenoiserConfig(**part_of(header, "denoiser")), sum(tensor.numel() for tensor in tensors.values())
+        if config.least_weights > held:  # not built: that would take the memory that the header asks for
+            raise ValueError(f"the header asks for {config.least_weights:,} weights, the file holds {held:,}")
+        denoiser = Denoiser(config)
+        denoiser.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
+        chain = chain_from_dict(part_of(header, "chain"))
+        provenance, solving = part_of(header, "provenance"), part_of(header, "solving", {})
+        part_of(solving, "cuda", {})
         problem = str(header["problem"])
     except (KeyError, TypeError, ValueError, OverflowError, RuntimeError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"weights and configuration do not fit each other ({reason})", path) from None
     return Model(problem, denoiser.eval(), chain, path.stem, provenance, solving)
-
-
-def _object(header: Mapping[str, Any], name: str, default: Any = None) -> dict[str, Any]:
-    found = header.get(name, default)
-    if not isinstance(found, dict):
-        raise TypeError(f"{name} must be an object, got {type(found).__name__}")
-    return found

@@ -54,6 +54,12 @@ class DenoiserConfig:
         if self.position_dims and self.dim % (2 * self.position_dims):
             raise ValueError(f"dim must be a multiple of {2 * self.position_dims} for {self.position_dims} positions")
 
+    @property
+    def least_weights(self) -> int:
+        """What the largest matrices hold; every network has more."""
+        attention = 0 if self.values == "literals" else 3 * self.heads * self.head_dim
+        return self.dim * (self.layers * (self.ffn_factor * self.dim + attention) + self.max_values)
+
 
 class Context(NamedTuple):
     """What the network needs of a batch, computed once for many steps."""

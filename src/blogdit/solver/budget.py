@@ -24,6 +24,7 @@ class Budget:
     sampled: float = 0.0  # seconds that the sampler has taken
     finished: float = 0.0  # seconds that finishers have taken
     turn: int = 0
+    too_large: bool = False  # for the sampler: one step would take longer than all its seconds
 
     @property
     def spent(self) -> float:
@@ -36,7 +37,7 @@ class Budget:
     @property
     def samples(self) -> bool:
         """Whether the sampler has any seconds."""
-        return self.finish_share < 1 and self.limit > 0
+        return not self.too_large and self.limit > 0
 
     @property
     def turn_end(self) -> float:
@@ -51,12 +52,15 @@ class Budget:
     @property
     def sampling_left(self) -> float:
         """Seconds that the sampler still has in this turn."""
+        if self.too_large:
+            return 0.0
         return (1 - self.finish_share) * self.turn_end - self.sampled
 
     @property
     def finishing_left(self) -> float:
-        """Seconds that a finisher has in this turn, with what earlier ones did not use."""
-        return self.turn_end - self.spent
+        """Seconds that a finisher has in this turn, with what earlier ones did not use. A step that took too long does
+        not take away the finisher's share."""
+        return max(self.turn_end - self.spent, self.finish_share * self.turn_end - self.finished)
 
     @property
     def progress(self) -> float:
@@ -66,7 +70,7 @@ class Budget:
 
     def is_due(self) -> bool:
         """Whether the finisher's turn has come. A turn that a slow step has used up altogether is skipped."""
-        while self.finishing_left <= 0 and self.turn_end < self.limit:
+        while self.spent >= self.turn_end and self.turn_end < self.limit:
             self.turn += 1
         return self.sampling_left <= 0
 

@@ -58,18 +58,36 @@ class Occupants:
         if inside and free < max(1, self.capacity(shape) // 4):
             return self.slots
         left = len(inside) + len(queue) + self.session.elsewhere()
-        if not (fitting := queue.take(shape, free)):
+        began = time.monotonic()
+        if not (fitting := self._alike(queue, shape, free, left)):
             return self.slots
         self.sampler = None  # its memory is for the next one
-        for slot in fitting:
-            slot.budget = self._budget(slot, len(inside) + len(fitting), left)
         try:
             newcomers = self.enter(fitting, None if self.slots is None else self.slots.batch.chains)
             self.slots = newcomers if self.slots is None else self.slots.keep(inside).join(newcomers)
         except torch.cuda.OutOfMemoryError:
             queue.put_back(fitting)
             raise
+        for slot in fitting:  # what it took to let them in is time of theirs
+            slot.budget.sampled += self.clock.own_seconds(time.monotonic() - began, len(fitting))
         return self.slots
+
+    def _alike(self, queue: Queue, shape: Shape, free: int, left: int) -> list[Slot]:
+        """Those that enter now, with their budgets: either such that are sampled, or one that is too large for it and
+        goes to its finisher alone."""
+        inside = [] if self.slots is None else self.slots.open
+        taken = queue.take(shape, free)
+        for slot in taken:
+            slot.budget = self._budget(slot, len(inside) + len(taken), left)
+        sampled = (inside + taken)[0].budget.samples if taken else False
+        room = len(taken) if sampled else 1 - len(inside)
+        entering = [slot for slot in taken if slot.budget.samples == sampled][: max(room, 0)]
+        queue.put_back([slot for slot in taken if slot not in entering])
+        for slot in entering:
+            if slot.budget.too_large:
+                name = slot.instance.name or "an instance"
+                self.session.on_note(f"{name}: one step takes too long for its time limit here; not sampled")
+        return entering
 
     def _dismiss(self) -> None:
         """Those that have their result. On a GPU, where a new batch costs, they keep their slots until half of the
@@ -128,13 +146,9 @@ class Occupants:
             limit = remaining / left * (1 if self.clock.shares_the_core else together)
         share = options.finish_share if self.finishing.of(slot.instance) else 0.0
         budget = replace(slot.budget, limit=min(limit, remaining) + slot.budget.spent, finish_share=share)
-        seconds = self.pace.expected(slot.instance, slot.work) if 0 < share < 1 and self._is_short_of_time else 0.0
-        if seconds > (1 - share) * budget.limit:
-            name = slot.instance.name or "an instance"
-            self.session.on_note(
-                f"{name}: one step takes about {seconds:.1f} s here, too long for its time limit; not sampled"
-            )
-            budget.finish_share = 1.0
+        if 0 < share < 1 and self._is_short_of_time:
+            available = (1 - share) * budget.limit
+            budget.too_large = self.pace.expected(slot.instance, slot.work, available) > available
         return budget
 
     def sampler_of(self, slots: Slots) -> Sampler:

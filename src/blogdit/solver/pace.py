@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import numpy as np
@@ -18,8 +19,11 @@ from blogdit.network.checkpoint import Model
 from blogdit.network.inference import fastest
 
 PAIRS_PER_VARIABLE = 6  # a variable costs as much time in a step as 6 pairs of related ones (benchmarks/speed.py)
-TRIAL_VARIABLES = 256  # of the graph that is tried first, at least: with fewer, fixed costs would count
-TRIAL_SHARE = 1 / 16  # of a large instance, which is not in the cache: the trial takes so much of the time of a step
+UNTRIED = 256  # variables: the first step of an instance that has no more is as good as a trial
+TRIAL_VARIABLES = 512  # of the graph that is tried, at least: large graphs take another path than those of up to 256
+# Parts of a large instance that are tried one after the other. A large one is not in the cache, so that a small part
+# says too little; but once a part says that a step takes too long, a larger one would take long itself.
+TRIAL_SHARES = (1 / 4096, 1 / 256, 1 / 16)
 TRIAL_VALUES = 4  # at most: a value costs the same however many there are
 
 
@@ -36,28 +40,34 @@ class Pace:
         self.model, self.device = model, device
         self.seconds_per_work: float | None = None
 
-    def expected(self, instance: Instance, amount: int | None = None) -> float:
-        """`amount` is its work, for callers who know it already. Nothing is expected of an instance that is no larger
-        than the trial graph: its first step is as good as a trial. A network of literals has no trial either. Its work
-        is linear in literals: a trial on pairs would take longer than a step, and expect a hundred times too much."""
-        is_quick = instance.size <= TRIAL_VARIABLES or self.model.denoiser.config.values == "literals"
+    def expected(self, instance: Instance, amount: int | None = None, enough: float = math.inf) -> float:
+        """`amount` is its work, for callers who know it already. If it is more than `enough`, it may be a lot more.
+        Nothing is expected of a small instance: its first step is as good as a trial. A network of literals has no
+        trial either. Its work is linear in literals: a trial on pairs would take longer than a step, and expect a
+        hundred times too much."""
+        is_quick = instance.size <= UNTRIED or self.model.denoiser.config.values == "literals"
         if self.seconds_per_work is None and is_quick:
             return 0.0
+        amount = work(instance) if amount is None else amount
         if self.seconds_per_work is None:
-            self.seconds_per_work = self._try(instance)
-        return (work(instance) if amount is None else amount) * self.seconds_per_work
+            for share in TRIAL_SHARES:
+                self.seconds_per_work = self._try(instance, share)
+                if amount * self.seconds_per_work > enough:
+                    break
+        assert self.seconds_per_work is not None
+        return amount * self.seconds_per_work
 
     def learn(self, amount: int, seconds: float) -> None:
         """From a step that was taken, of so much work."""
         self.seconds_per_work = seconds / max(amount, 1)
 
     @torch.no_grad()
-    def _try(self, like: Instance) -> float:
+    def _try(self, like: Instance, share: float) -> float:
         """Time steps on a random graph, and take the shortest. The first one warms up."""
-        size = max(TRIAL_VARIABLES, int(TRIAL_SHARE * like.size))
-        number = max(4 * size, int(TRIAL_SHARE * count_pairs(like)))
+        number = max(4 * TRIAL_VARIABLES, int(share * count_pairs(like)))
+        size = max(TRIAL_VARIABLES, int(share * like.size), math.isqrt(4 * number))  # at most half of the pairs related
         values = min(int(like.domain_sizes.max(initial=1)), TRIAL_VALUES)
-        pairs = np.random.default_rng(0).integers(0, size, (number, 2))
+        pairs = np.unique(np.random.default_rng(0).integers(0, size, (number, 2)), axis=0)
         dims = self.model.denoiser.config.position_dims
         instance = Instance(
             np.full(size, values),

@@ -67,7 +67,8 @@ class Conflict(OnPairs):
         check_range(self.values, 0, domains.sizes[self.pairs], "conflict values")
 
     def violations(self, values: IntArray, numbers: IntArray | None = None) -> IntArray:
-        return (values[self.pairs] == self.values).all(axis=1).astype(np.int64)
+        first, second = (values[self.pairs[:, end]] == self.values[:, end] for end in (0, 1))
+        return (first & second).astype(np.int64)
 
 
 def require_two_variables(pairs: IntArray) -> None:
