@@ -12,9 +12,10 @@ from blogdit.core.result import Result
 from blogdit.method.batch import collate
 from blogdit.method.noise import GeneratorNoise
 from blogdit.problems import generate, mis
+from blogdit.training.answers import Answers, cost_of, load_answers, save_answers
 from blogdit.training.recipe import recipe
 from blogdit.training.shelf import by_structure
-from blogdit.training.teacher import Answers, Teacher, best_states, cost_of, load_answers, save_answers
+from blogdit.training.teacher import Teacher, best_states
 from runs import assert_same_run, trainer
 
 SQUARE = mis.build((4, [[0, 1], [1, 2], [2, 3], [3, 0]]))
@@ -158,3 +159,11 @@ def test_a_valid_state_is_better_than_a_cheap_one():
     noise = GeneratorNoise(torch.Generator().manual_seed(0))
     (state,) = best_states(model.denoiser.eval(), collate([instance]).with_chains(4), model.chain, 20, noise).numpy()
     assert instance.verify(state).objective == 6
+
+
+def test_graphs_that_are_all_solved_end_a_round():
+    graphs = [generate("coloring", 1, seed=seed, vertices=6, colors=5, p_min=0.1, p_max=0.3)[0] for seed in range(3)]
+    model = blogdit.load("coloring")
+    noise = GeneratorNoise(torch.Generator().manual_seed(0))
+    states = best_states(model.denoiser.eval(), collate(graphs), model.chain, 200, noise).numpy()
+    assert all(one.verify(state[: one.size]).satisfied for one, state in zip(graphs, states, strict=True))

@@ -148,7 +148,7 @@ def collate(
     """Pad instances into one batch on the CPU; `variables` and `values` ask for more padding than they need."""
     if not instances:
         raise ValueError("a batch needs at least one instance")
-    count = max(max(i.size for i in instances), variables or 0)
+    count = max(max(i.size for i in instances), variables or 0, 1)
     width = max(max(int(i.domain_sizes.max(initial=1)) for i in instances), values or 0)
     shared = same_structure(instances)
     members = instances[:1] if shared else instances

@@ -3,9 +3,9 @@
 A literal is a value of a variable, (i, k). A factor is a rule over literals (`rules.py`). A network passes messages
 from literals to factors and back, so its work is linear in the number of memberships and no parameter depends on sizes.
 
-Literals that a given rules out are left out: the values of given variables, and those that share a rule "at most one"
-with a given. Rules that hold whatever the open variables do are left out, too. Each instance has its own literals and
-factors, padded to the most in the batch.
+Literals that a given rules out are left out: the values of given variables, and those that a rule "at most one" or a
+constraint on two variables forbids beside a given. Rules that hold whatever the open variables do are left out, too.
+Each instance has its own literals and factors, padded to the most in the batch.
 
 Sums are brought into one form. Of the values that a variable may still take, the one that adds least adds nothing; the
 bounds move accordingly. Then amounts are divided by the largest of the sum.
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from blogdit.method.neighbours import Pairs, coupled, excluding
-from blogdit.method.rules import AT_MOST_ONE, SUM, TUPLE, Rules, build_rules
+from blogdit.method.rules import AT_MOST_ONE, SUM, Rules, build_rules, merged
 from blogdit.method.structure import Structure
 from blogdit.method.terms import map_tensors
 
@@ -40,7 +40,7 @@ class Literals:
     # Amounts of `factors` and of `members`; (B, 0, 0) where all are 1.
     factor_amounts: Tensor
     member_amounts: Tensor
-    share: Tensor  # (B, C) 1 / the most that amounts of a factor can add up to
+    share: Tensor  # (B, C) 1 / the most that the amounts of a sum can add up to; else 1 / the number of literals
     bounds: Tensor  # (B, C, 2) least and greatest sum of amounts; infinite where there is none
     features: Tensor  # (B, C, FACTOR_FEATURES) what else there is to know of a factor
     about: Tensor  # (B, L, LITERAL_FEATURES) what a literal costs by itself, and how many neighbours it has
@@ -115,9 +115,13 @@ def _open(told: _Told, is_given: Tensor, given_values: Tensor) -> Literals:
     amount, share, bounds, idle = _amounts(rules, factor, open_, true, values)
     kept &= amount != 0
     sizes = _total(kept, factor, factors)
-    useful = sizes >= torch.where(rules.kind == AT_MOST_ONE, 2, 1)  # one literal alone may always be true
-    impossible = _total(~open_ & ~true & rules.present, factor, factors) > 0
-    useful &= ~(idle | (impossible & (rules.kind == TUPLE)))
+    if not rules.plain:  # of what may be violated, some literals may be true already
+        taken = _total(true & rules.present, factor, factors) * ((rules.kind <= AT_MOST_ONE) & ~must_hold)
+        bounds = bounds - taken[..., None]
+    may_stay = (rules.kind == AT_MOST_ONE) & (bounds[..., 1] >= 1)  # one literal alone may always be true
+    useful = sizes >= torch.where(may_stay, 2, 1)
+    void = _total(~open_ & ~true & rules.present & rules.needed, factor, factors) > 0
+    useful &= ~(idle | void)
     kept &= useful.gather(1, factor)
     literal, number = possible.long().cumsum(1) - 1, useful.long().cumsum(1) - 1
     literals, count = _up(possible.sum(1)), _up(useful.sum(1))
@@ -166,7 +170,7 @@ def _amounts(
     amount, bounds = rules.amount.expand(size, -1), rules.bounds.expand(size, -1, -1)
     ones = torch.ones(size, factors, device=factor.device)
     if first == rules.factor.shape[1]:
-        return amount, ones, bounds, torch.zeros_like(ones, dtype=torch.bool)
+        return amount.float(), ones, bounds.float(), torch.zeros_like(ones, dtype=torch.bool)
     rows = (amount[:, first:] * rules.present[:, first:]).view(size, -1, values)
     still, fixed = (part[:, first:].view(rows.shape) for part in (open_, true))
     owner = factor[:, first:].view(rows.shape)[..., 0]  # (B, T)
@@ -174,7 +178,7 @@ def _amounts(
     least = torch.where(least.isinf(), 0.0, least)
     constant = least + (rows * fixed).sum(-1)
     rows = (rows - least[..., None]) * still
-    totals = torch.zeros(size, factors, 2, device=factor.device)
+    totals = torch.zeros(size, factors, 2, dtype=rows.dtype, device=factor.device)
     totals.scatter_add_(1, owner[..., None].expand(-1, -1, 2), torch.stack([constant, rows.amax(-1)], -1))
     moved, most = totals.unbind(-1)
     largest = torch.zeros_like(moved).scatter_reduce_(1, owner, rows.amax(-1), "amax")
@@ -184,7 +188,7 @@ def _amounts(
     idle = is_sum & (low <= 0) & (high >= most)
     amount = torch.cat([amount[:, :first], (rows / largest.gather(1, owner)[..., None]).flatten(1)], 1)
     bounds = torch.where(is_sum[..., None], torch.stack([low, high], -1) / largest[..., None], bounds)
-    return amount, largest / most.clamp(min=1e-12), bounds, idle
+    return amount.float(), (largest / most.clamp(min=1e-12)).float(), bounds.float(), idle
 
 
 def _features(kind: Tensor, bounds: Tensor, share: Tensor, sizes: Tensor, weight: Tensor) -> Tensor:
@@ -216,6 +220,7 @@ def _neighbours(pairs: Pairs, possible: Tensor, literal: Tensor, literals: int) 
     kept = possible.gather(1, end) & possible.gather(1, other) & (weight != 0)
     if not kept.any():
         return literal.new_zeros(size, literals, 0).int(), weight.new_zeros(size, literals, 0)
+    weight, kept = merged(end * possible.shape[1] + other, weight, kept)
     order = end.argsort(dim=1, stable=True)
     end, other, weight, kept = (part.gather(1, order) for part in (end, other, weight, kept))
     owner = literal.gather(1, end)

@@ -8,7 +8,7 @@ Variables, values and constraints of a kind are treated alike, so any renaming o
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -68,16 +68,21 @@ class LiteralLayer(nn.Module):
         nn.init.zeros_(self.kind.weight)
         nn.init.normal_(self.ffn_out.weight, std=0.02 / math.sqrt(depth))  # depth adds no variance at the start
 
-    def forward(self, h: Tensor, told: Tensor | None, context: LiteralContext) -> Tensor:
-        """The residual stream of the literals, (rows, L, dim); told (rows, C, F): what there is to know of factors."""
+    def known(self, told: Tensor | None, context: LiteralContext) -> Tensor:
+        """What a factor has of its kind and of `told` (rows, C, F), whatever its literals say: (rows or B, C, dim)."""
+        kinds: Tensor = self.kind(context.kind)  # (B, C, dim)
+        if self.told_in is None:
+            return kinds
+        found: Tensor = self.told_in(told)
+        return found + kinds.repeat(len(found) // len(kinds), 1, 1).to(found.dtype)
+
+    def forward(self, h: Tensor, known: Tensor, context: LiteralContext) -> Tensor:
+        """The residual stream of the literals, (rows, L, dim)."""
         u = self.norm(h).to(h.dtype)
         highest, mean = pool(u, context.graph)  # each (rows, C, dim)
         of_highest, of_mean = self.pool_in.weight.chunk(2, 1)
         pooled = functional.linear(highest, of_highest) + functional.linear(mean, of_mean)
-        kinds = self.kind(context.kind).to(pooled.dtype)  # (B, C, dim)
-        if self.told_in is not None:
-            pooled = pooled + self.told_in(told)
-        by_chain = pooled.view(-1, *kinds.shape) + kinds
+        by_chain = pooled.view(-1, *known.shape) + known.to(pooled.dtype)
         heard = spread(functional.relu(by_chain).view_as(pooled), context.graph)  # (rows, L, dim)
         of_own, of_heard = self.ffn_in.weight.chunk(2, 1)
         inner = functional.linear(u, of_own, self.ffn_in.bias) + functional.linear(heard, of_heard)
@@ -118,16 +123,17 @@ class LiteralBody(nn.Module):
         x = shown.view(rows, choices).gather(1, place)  # (rows, L)
         hidden = block.reshape(rows, -1).gather(1, variable)
         # A probability, how it compares with the uniform one, and whether it is hidden.
-        known, told = torch.stack([x, x * sizes, hidden.to(x.dtype)], -1), None
+        about, told = torch.stack([x, x * sizes, hidden.to(x.dtype)], -1), None
         if self.every:
             lists = context.graph.literals
-            known = torch.cat([known, lists.about.repeat(chains, 1, 1)], -1)
+            about = torch.cat([about, lists.about.repeat(chains, 1, 1)], -1)
             told = torch.cat([lists.features.repeat(chains, 1, 1), _standing(x, hidden, sizes, context.graph)], -1)
             told = told.to(self.out.weight.dtype)
-        h = self.chance_in(known.to(self.out.weight.dtype))
+        h = self.chance_in(about.to(self.out.weight.dtype))
+        known = [cast(LiteralLayer, layer).known(told, context) for layer in self.layers]
         for _ in range(self.loops):
-            for layer in self.layers:
-                h = layer(h, told, context)
+            for layer, of_factors in zip(self.layers, known, strict=True):
+                h = layer(h, of_factors, context)
         out = self.out(self.norm(h).to(h.dtype)).float()  # (rows, L, 2)
         mean = out.new_full((rows, choices + 1), -GIVEN_LOGIT).scatter(1, target, MEAN_SCALE * out[..., 0])
         spread_ = out.new_full((rows, choices + 1), LOG_VARIANCE_RANGE[0]).scatter(1, target, out[..., 1])
@@ -141,7 +147,8 @@ def _standing(x: Tensor, hidden: Tensor, sizes: Tensor, graph: Graph) -> Tensor:
     """
     seen = x * ~hidden
     blind = hidden / sizes.clamp(min=1)
-    expected, visible, chance, _ = totals(torch.stack([x, seen, blind, blind], -1), graph).unbind(-1)
+    four = torch.stack([x, seen, blind, blind], -1)  # kernels want a power of 2
+    expected, visible, chance, _ = totals(four, graph).unbind(-1)
     lists, chains = graph.literals, graph.rows // len(graph.literals.share)
     low, high = (bound.repeat(chains, 1) for bound in lists.bounds.clamp(-FAR_OFF, FAR_OFF).unbind(-1))
     share = lists.share.repeat(chains, 1)

@@ -13,9 +13,9 @@ import torch
 
 from blogdit.core.instance import Instance
 from blogdit.method.batch import Batch, collate
+from blogdit.training.answers import Answers
 from blogdit.training.recipe import Recipe
 from blogdit.training.state import Chains
-from blogdit.training.teacher import Answers
 
 
 class Shelf:

@@ -26,17 +26,17 @@ from blogdit.network.checkpoint import Model, save_model
 from blogdit.network.denoiser import Denoiser
 from blogdit.network.runtime import commit
 from blogdit.training import runlog
+from blogdit.training.answers import load_answers, save_answers
 from blogdit.training.data import Data
 from blogdit.training.loss import TrainingLoss, learning_rate, temperature
 from blogdit.training.recipe import Recipe
 from blogdit.training.recorded import Recorded
 from blogdit.training.shelf import Shelf, by_structure, shelves_for
 from blogdit.training.state import Budget, Chains, Enqueued, Orders, Progress
-from blogdit.training.teacher import Teacher, load_answers, save_answers
+from blogdit.training.teacher import Teacher
 from blogdit.training.validation import validate_all
 
 MAX_BAD_STEPS = 20  # NaN updates in a row before training gives up
-WITHOUT_GRADIENT = 4  # chains that take the memory of one whose steps keep what a gradient needs
 EARLY, EARLY_GAP = 120.0, 20.0  # seconds of a stretch in which its state is saved more often, and how often
 WARM_UPDATES = 3  # on a GPU, before an update is recorded
 
@@ -226,9 +226,10 @@ class Trainer:
                     saving = ending or stopped or elapsed - saved > gap or self.progress.updates == 1
                     if validating or saving or asking:  # nothing may be under way then
                         record, pending = self._record(pending), None
+                        rounds = self.progress.rounds
                         self._look(record, out, stop, validating, asking)
                         stopped = stopped or (stop.asked and self.world == 1)
-                        if asking:
+                        if self.progress.rounds > rounds:
                             elapsed, _ = self._agreed(time.monotonic() - began)
                             self.progress.seconds = before + elapsed
                             self.progress.round_end = self._spent()
@@ -288,25 +289,15 @@ class Trainer:
         return {f"valid_{name}": value for name, value in scores.items()}
 
     def _ask(self) -> dict[str, float]:
-        """A round of the teacher, with the averaged weights. In several processes the first one asks for all."""
-        self.progress.rounds += 1
-        everyone = [shelf for shelf in self.shelves if shelf.answers is not None]
-        asked = new = 0
-        for shelf in everyone:
-            assert shelf.answers is not None
-            if self.rank == 0:
-                known = shelf.pool, shelf.instances, shelf.answers
-                with self._averaged():
-                    together = shelf.batch_size * WITHOUT_GRADIENT
-                    counts = self.teacher.ask(self.model(), *known, self.progress.rounds, together)
-                asked, new = asked + counts[0], new + counts[1]
-            if self.world > 1:
-                distributed.broadcast(shelf.answers.values, 0)
-                distributed.broadcast(shelf.answers.costs, 0)
-        answered = sum(int(shelf.answers.answered.sum()) for shelf in everyone if shelf.answers is not None)
-        if asked:
-            self.tell(f"round {self.progress.rounds}: {asked:,} instances asked, {new:,} new answers")
-        return {"teacher_asked": asked, "teacher_new": new, "teacher_answered": answered}
+        """A round of the teacher, with the averaged weights."""
+        number = self.progress.rounds + 1
+        with self._averaged():
+            counts = self.teacher.round(self.model(), self.shelves, number, self.rank == 0)
+        self.progress.rounds = number
+        if counts["teacher_asked"]:
+            asked, new = counts["teacher_asked"], counts["teacher_new"]
+            self.tell(f"round {number}: {asked:,} instances asked, {new:,} new answers")
+        return counts
 
     @contextmanager
     def _averaged(self) -> Iterator[None]:

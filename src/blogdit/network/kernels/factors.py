@@ -108,6 +108,11 @@ def _launch(rows: int, owners: int, dim: int, amounts: Tensor) -> tuple[tuple[in
     return (rows, triton.cdiv(owners, tile)), {"weighted": weighted, "dim": dim, "tile": tile, "num_warps": 4}
 
 
+def _numbers_of(literals: int) -> torch.dtype:
+    """The smallest integers that can name a literal."""
+    return torch.int16 if literals <= torch.iinfo(torch.int16).max else torch.int32
+
+
 @torch.library.custom_op("blogdit::pool_factors", mutates_args=())
 def pool(
     u: Tensor, members: Tensor, factors: Tensor, share: Tensor, member_amounts: Tensor, factor_amounts: Tensor
@@ -117,7 +122,7 @@ def pool(
     (rows, C, dim)."""
     (rows, literals, dim), (size, count, most) = u.shape, members.shape
     highest, mean = u.new_empty(rows, count, dim), u.new_empty(rows, count, dim)
-    first = u.new_empty((rows, count, dim), dtype=torch.int16)
+    first = u.new_empty((rows, count, dim), dtype=_numbers_of(literals))
     if highest.numel():
         grid, shape = _launch(rows, count, dim, member_amounts)
         _pool_kernel[grid](
@@ -131,7 +136,7 @@ def _(
     u: Tensor, members: Tensor, factors: Tensor, share: Tensor, member_amounts: Tensor, factor_amounts: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     shape = (u.shape[0], members.shape[1], u.shape[2])
-    return u.new_empty(shape), u.new_empty(shape), u.new_empty(shape, dtype=torch.int16)
+    return u.new_empty(shape), u.new_empty(shape), u.new_empty(shape, dtype=_numbers_of(u.shape[1]))
 
 
 @torch.library.custom_op("blogdit::pool_factors_backward", mutates_args=())
