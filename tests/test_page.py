@@ -54,6 +54,8 @@ def opened(browser, address: str, **settings):
     own = (address.partition("#")[0], "blob:", "file:")
     page.on("request", lambda sent: errors.append(sent.url) if not sent.url.startswith(own) else None)
     page.goto(address)
+    if page.locator("#ask").count():
+        page.wait_for_selector("#ask[data-state]", state="attached")
     try:
         yield page
         # A refused question is answered with 422, of which the console speaks by itself.
@@ -65,7 +67,6 @@ def opened(browser, address: str, **settings):
 @pytest.fixture
 def page(browser, address):
     with opened(browser, address) as one:
-        one.wait_for_selector("#set-model option[value=untrained]", state="attached")
         yield one
 
 
@@ -110,6 +111,8 @@ def test_a_run_is_paused_and_stepped_through(page):
     page.select_option("#puzzle", label="17 givens")
     page.fill("#set-from", "40")
     page.fill("#set-to", "20")
+    for _ in range(3):
+        page.get_by_label("Slower").click()
     page.click("#solve")
     page.locator(".facts dd", has_text="1 of").wait_for()
     page.get_by_label("Pause").click()

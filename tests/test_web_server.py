@@ -18,7 +18,7 @@ from blogdit.core.errors import InputError
 from blogdit.web import training_run
 from blogdit.web.server import Settings, make_service, openers
 from browser import find_browser
-from web_cases import SMALL, events_of, parsed, real_server, wait_until
+from web_cases import SMALL, events_of, long_job, parsed, real_server, wait_until
 
 
 def test_beyond_this_machine_a_token_is_needed():
@@ -46,8 +46,11 @@ def test_the_command_serves_until_it_is_told_to_stop():
         assert address.startswith("http://127.0.0.1:")
         wait_until(lambda: _answers(address))
         assert "<title>blogdit" in httpx.get(address).text
-        process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=30)
+        path = httpx.post(f"{address}solve", json=long_job(30.0)).json()["events"]
+        with httpx.stream("GET", address + path[1:], timeout=30) as watched:
+            next(watched.iter_lines())
+            process.send_signal(signal.SIGTERM)
+            _, err = process.communicate(timeout=30)
     finally:
         process.kill()
     assert process.returncode == 143

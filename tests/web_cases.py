@@ -9,11 +9,11 @@ import time
 from contextlib import contextmanager
 
 import httpx
-import uvicorn
 from starlette.testclient import TestClient
 
 from blogdit.web.app import Access, Service
 from blogdit.web.limits import Limits
+from blogdit.web.server import uvicorn_server
 
 # 4x4 puzzles are quick; the bundled model serves every size.
 PUZZLE = "1.3..4..2......1"
@@ -61,8 +61,7 @@ def real_server(limits: Limits | None = None, access: Access | None = None, **se
     """(address, service) of a server in a thread of its own."""
     service = Service(limits or Limits(seconds=20.0), access or Access(), "cpu", **settings)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        config = uvicorn.Config(service.app(), log_level="warning", timeout_graceful_shutdown=1)
-        server = uvicorn.Server(config)
+        server = uvicorn_server(service)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

@@ -133,6 +133,10 @@ class Service:
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
         self.board.open = {name: opener() for name, opener in self.openers.items()}
         yield
+        self.close()
+
+    def close(self) -> None:
+        """End all jobs, and the answers to all who follow something: a server waits for them when it ends."""
         self.board.close()
         self.cpmpy.close()
         for channel in self.board.open.values():

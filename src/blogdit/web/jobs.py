@@ -128,6 +128,7 @@ class Board:
     def close(self) -> None:
         for job in self.jobs.values():
             job.stop()
+            job.close()
         self.threads.shutdown(wait=False, cancel_futures=True)
 
 

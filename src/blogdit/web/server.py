@@ -11,6 +11,7 @@ import webbrowser
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from blogdit.core.errors import InputError
 from blogdit.network.runtime import resolve_device, set_threads
@@ -45,9 +46,6 @@ class Settings:
 def run_server(settings: Settings) -> None:
     """Until Ctrl-C. The address of the page goes to stdout."""
     service, token = make_service(settings)
-    app = service.app()
-    import uvicorn  # after the service, which says how to install what is missing
-
     if resolve_device(settings.device).type == "cpu":
         set_threads(max(cores() // settings.jobs, 1))
     with _listen(settings.host, settings.port) as listener:
@@ -59,8 +57,19 @@ def run_server(settings: Settings) -> None:
         print("blogdit: Ctrl-C ends the server", file=sys.stderr)
         if settings.browser:
             webbrowser.open(page)
-        config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
-        uvicorn.Server(config).run(sockets=[listener])
+        uvicorn_server(service).run(sockets=[listener])
+
+
+def uvicorn_server(service: Service) -> Any:
+    """A `uvicorn.Server` that sends its followers home before it ends."""
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            service.close()
+            await super().shutdown(sockets)
+
+    return Server(uvicorn.Config(service.app(), log_level="warning", access_log=False, timeout_graceful_shutdown=5))
 
 
 def make_service(settings: Settings) -> tuple[Service, str | None]:

@@ -56,7 +56,7 @@ class TrainingRun(Channel):
             self.tell("failed", {"error": "an error of the server; its log says more"})
 
     def _follow_log(self) -> None:
-        path, position = self.folder / "log.jsonl", 0
+        path, position, was_running = self.folder / "log.jsonl", 0, False
         while not self.done:
             if path.stat().st_size < position:  # a resumed run has dropped what it repeats
                 position = 0
@@ -64,13 +64,14 @@ class TrainingRun(Channel):
             with path.open("rb") as file:
                 file.seek(position)
                 whole = file.read().rpartition(b"\n")[0]
-            if whole:
-                lines = whole.split(b"\n")
+            running = time.time() - path.stat().st_mtime < QUIET
+            if whole or running != was_running:
+                was_running = running
+                lines = whole.split(b"\n") if whole else []
                 if position == 0:
                     self.stride = max(len(lines) // POINTS, 1)
-                position += len(whole) + 1
-                records = list(self._thinned(lines))
-                self.tell("records", {"records": records, "running": time.time() - path.stat().st_mtime < QUIET})
+                position += len(whole) + bool(whole)
+                self.tell("records", {"records": list(self._thinned(lines)), "running": running})
             time.sleep(EVERY)
 
     def _thinned(self, lines: list[bytes]) -> Iterator[dict[str, Any]]:

@@ -170,7 +170,11 @@ function listen() {
     if (event.dataTransfer.files[0]) open(event.dataTransfer.files[0]);
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => player.refresh());
-  window.addEventListener("hashchange", () => begin());
+  window.addEventListener("hashchange", () => {
+    const parameters = ofAddress();
+    problem.restore(parameters);
+    begin(parameters, defaults);
+  });
 }
 
 async function share() {
@@ -190,27 +194,32 @@ function showTraining(visible) {
   byId("show-train").setAttribute("aria-pressed", String(visible));
 }
 
-function begin() {
+function ofAddress() {
   const parameters = new URLSearchParams(location.hash.slice(1));
   takeToken(parameters);
-  settings.set({ ...defaults, ...Object.fromEntries(parameters) });
-  problem.restore(parameters);
+  return parameters;
+}
+
+function begin(parameters, others = {}) {
+  settings.set({ ...others, ...Object.fromEntries(parameters) });
   if (parameters.get("run") === "1") solve();
   else if (location.hash.includes("token=")) history.replaceState(null, "", location.pathname);
 }
 
 async function start() {
   listen();
+  const parameters = ofAddress();
+  problem.restore(parameters); // at once: nobody waits for a server to type a puzzle
   const health = await get("/health");
   settings.setLimits(health.limits);
   byId("vertices").max = health.limits.variables;
-  takeToken(new URLSearchParams(location.hash.slice(1)));
   try {
     settings.setModels(await get("/models"));
   } catch (error) {
     say(error.message, true);
   }
-  begin();
+  byId("ask").dataset.state = "ready";
+  begin(parameters);
   if (health.open.includes("trace")) {
     const records = [];
     for await (const { data } of events("/events/trace")) records.push(JSON.stringify(data));
