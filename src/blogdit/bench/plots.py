@@ -169,11 +169,11 @@ def _worth(figure: Any, suite: Suite, records: Records) -> None:
             _curve(axis, [(record["budget_seconds"], m) for record, m in found], label)
         axis.set_xscale("log")
         axis.set_title(name, fontsize=9)
+        axis.set_xlabel("seconds", fontsize=7)
         axis.set_ylabel(LABELS[cases[0].metric], fontsize=7)
         axis.tick_params(labelsize=7)
         axis.grid(alpha=0.3)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(labels), fontsize=8)
-    figure.supxlabel("seconds", fontsize=8)
 
 
 DRAWERS: dict[str, Callable[[Any, Suite, Records], None]] = {
