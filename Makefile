@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test browser oldest lint format clean
+.PHONY: demo test browser oldest soak lint format clean
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "blogdit needs Python 3.11 or newer")'
@@ -26,6 +26,10 @@ browser:
 oldest: $(STAMP)
 	$(BIN)/python tests/oldest.py build/oldest
 	PYTHONPATH=$(CURDIR)/build/oldest $(BIN)/python -m pytest -n 2 tests/test_integrations_*.py
+
+# Half an hour of random instances under kills, full disks and worse; not part of CI.
+soak: $(STAMP)
+	$(BIN)/python benchmarks/soak.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

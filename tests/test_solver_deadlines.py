@@ -36,7 +36,7 @@ def test_a_complete_graph_has_an_answer_in_time():
 
 def test_what_is_not_sampled_is_not_laid_out(monkeypatch):
     """It enters alone, as variables without rules, and says so once; the others are sampled together."""
-    monkeypatch.setattr(pace, "UNTRIED", 0)
+    monkeypatch.setattr(pace, "UNTRIED", {"axis": 0})
     notes: list[str] = []
     large, small = (mis.build((n, complete(n)), name=f"K{n}") for n in (40, 39))
     solver = Solver(random_model(), SolveOptions(time_limit=0.5), session=session.Session(on_note=notes.append))

@@ -19,7 +19,9 @@ from blogdit.network.checkpoint import Model
 from blogdit.network.inference import fastest
 
 PAIRS_PER_VARIABLE = 6  # a variable costs as much time in a step as 6 pairs of related ones (benchmarks/speed.py)
-UNTRIED = 256  # variables: the first step of an instance that has no more is as good as a trial
+# Variables: the first step of an instance that has no more is as good as a trial. A network of literals takes a time
+# that is linear in them and not in pairs, of which a trial graph would have to consist.
+UNTRIED = {"axis": 256, "table": 256, "literals": 1024}
 TRIAL_VARIABLES = 512  # of the graph that is tried, at least: large graphs take another path than those of up to 256
 # Parts of a large instance that are tried one after the other. A large one is not in the cache, so that a small part
 # says too little; but once a part says that a step takes too long, a larger one would take long itself.
@@ -33,6 +35,12 @@ def work(instance: Instance) -> int:
     return (count_pairs(instance) + PAIRS_PER_VARIABLE * instance.size) * values
 
 
+def _trial_size(like: Instance, share: float) -> tuple[int, int]:
+    """Variables and pairs of a graph that is so much of an instance; at most half of its pairs are related."""
+    number = max(4 * TRIAL_VARIABLES, int(share * count_pairs(like)))
+    return max(TRIAL_VARIABLES, int(share * like.size), math.isqrt(4 * number)), number
+
+
 class Pace:
     """Seconds that a step of one chain takes for an instance."""
 
@@ -42,16 +50,14 @@ class Pace:
 
     def expected(self, instance: Instance, amount: int | None = None, enough: float = math.inf) -> float:
         """`amount` is its work, for callers who know it already. If it is more than `enough`, it may be a lot more.
-        Nothing is expected of a small instance: its first step is as good as a trial. A network of literals has no
-        trial either. Its work is linear in literals: a trial on pairs would take longer than a step, and expect a
-        hundred times too much."""
-        is_quick = instance.size <= UNTRIED or self.model.denoiser.config.values == "literals"
-        if self.seconds_per_work is None and is_quick:
+        Nothing is expected of a small instance: its first step is as good as a trial."""
+        if self.seconds_per_work is None and instance.size <= UNTRIED[self.model.denoiser.config.values]:
             return 0.0
         amount = work(instance) if amount is None else amount
         if self.seconds_per_work is None:
-            for share in TRIAL_SHARES:
-                self.seconds_per_work = self._try(instance, share)
+            sizes = dict.fromkeys(_trial_size(instance, share) for share in TRIAL_SHARES)  # each once
+            for size, number in sizes:
+                self.seconds_per_work = self._try(instance, size, number)
                 if amount * self.seconds_per_work > enough:
                     break
         assert self.seconds_per_work is not None
@@ -62,10 +68,8 @@ class Pace:
         self.seconds_per_work = seconds / max(amount, 1)
 
     @torch.no_grad()
-    def _try(self, like: Instance, share: float) -> float:
+    def _try(self, like: Instance, size: int, number: int) -> float:
         """Time steps on a random graph, and take the shortest. The first one warms up."""
-        number = max(4 * TRIAL_VARIABLES, int(share * count_pairs(like)))
-        size = max(TRIAL_VARIABLES, int(share * like.size), math.isqrt(4 * number))  # at most half of the pairs related
         values = min(int(like.domain_sizes.max(initial=1)), TRIAL_VALUES)
         pairs = np.unique(np.random.default_rng(0).integers(0, size, (number, 2)), axis=0)
         dims = self.model.denoiser.config.position_dims

@@ -123,8 +123,11 @@ def _weighted(instance: Instance) -> bool:
     if goal is None or not len(goal.differ):
         return False
     worth = goal.differ_weights * (1.0 if goal.sense == "maximize" else -1.0)
-    pairs = np.sort(goal.differ, 1) @ [instance.size, 1]
-    return bool(worth.min() != worth.max() or worth.min() <= 0 or len(np.unique(pairs)) < len(pairs))
+    if worth.min() != worth.max() or worth.min() <= 0:
+        return True
+    first, second = goal.differ.T
+    pairs = np.minimum(first, second) * instance.size + np.maximum(first, second)
+    return not (np.diff(pairs) > 0).all() and len(np.unique(pairs)) < len(pairs)  # most graphs list theirs in order
 
 
 @dataclass
