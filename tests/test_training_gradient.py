@@ -23,9 +23,10 @@ def on_graphs(accumulate: int) -> Trainer:
     return Trainer(chosen, Data(pool[4:], pool[:4]), Budget(updates=8), 0)
 
 
+TAUGHT = {"own_answers": 0.5, "show_answer": 0.5, "teacher_start": 0.3, "teacher_every": 1.0, "teacher_steps": 10}
 MAKERS = {
     "puzzles": lambda parts: trainer(8, accumulate=parts),
-    "own answers": lambda parts: trainer(8, accumulate=parts, own_answers=0.5, show_answer=0.5, teacher_start=0.3),
+    "own answers": lambda parts: trainer(8, accumulate=parts, teacher_instances=16, **TAUGHT),
     "graphs": on_graphs,
 }
 

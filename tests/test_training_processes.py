@@ -128,7 +128,8 @@ def test_torchrun_restarts_a_run_whose_process_was_killed(tmp_path, single):
     (tmp_path / "worker.py").write_text(WORKER)
     out = tmp_path / "run"
     elastic = ["--standalone", "--nproc-per-node", "2", "--max-restarts", "1", "--monitor-interval", "0.1"]
-    here = os.environ | {"PYTHONPATH": os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(Path(__file__).parent)])}
+    modules = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(Path(__file__).parent)])
+    here = os.environ | {"PYTHONPATH": modules, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
     command = [sys.executable, "-m", "torch.distributed.run", *elastic, str(tmp_path / "worker.py"), str(out)]
     done = subprocess.run(command, env=here, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
