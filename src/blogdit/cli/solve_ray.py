@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from blogdit.cli.solve_output import Tally
 from blogdit.core.errors import InputError
 from blogdit.formats.files import find_files, read_all
 from blogdit.formats.limits import Limits
-from blogdit.integrations.ray import Shard, solve
+from blogdit.integrations.ray import Shard, connect, solve
 from blogdit.solver.options import SolveKeywords
 
 
@@ -44,9 +45,11 @@ def solve_on_cluster(
         if strict and shard.errors:
             raise InputError("stopped at the first broken instance (--strict)")
 
+    connect(address)
+    logging.getLogger("ray.data").setLevel(logging.ERROR)  # only our own lines go to the terminal
     instances = read_all(find_files(paths, leave_out=[out]), problem, colors, None if strict else report, limits)
     done = solve(
-        instances, out, address, model=model, device=device, resume=resume, cores=cores or 1, on_shard=on_shard,
+        instances, out, model=model, device=device, resume=resume, cores=cores or 1, on_shard=on_shard,
         **options,
     )  # fmt: skip
     tally.skipped, tally.skipped_invalid = done.skipped, done.skipped_invalid

@@ -30,7 +30,6 @@ from blogdit.solver.events import Finished
 from blogdit.solver.options import SolveKeywords
 
 PER_SHARD = 512  # instances: some seconds of work, in which a worker fills its device
-RETRIES = 3  # for a shard whose worker died: after these, the shard itself may be what kills
 SHARD = "shard-{:06d}.jsonl"
 
 
@@ -136,7 +135,7 @@ def solve(
     if options.get("total_time") is not None:
         raise InputError("a total time cannot be divided among machines; expected time_limit or steps")
     solver_pool(None, "cpu", **options)  # finds wrong options before any machine begins
-    ray = _connected(address)
+    ray = connect(address)
     folder = Folder(out, resume)
     try:
         given = map(_from_row, instances.iter_rows()) if hasattr(instances, "iter_rows") else instances
@@ -180,16 +179,15 @@ def _run(
         Worker,
         fn_constructor_args=(model, "cuda" if gpus else "cpu", None if gpus else cores, options),
         batch_size=1,
-        concurrency=min(most, workers or most, len(shards)),
-        max_restarts=-1,
-        max_task_retries=RETRIES,
+        # Ray restarts a worker that dies, and repeats its shard.
+        compute=ray.data.ActorPoolStrategy(size=min(most, workers or most, len(shards))),
         **needs,
     )
     for row in solved.iter_rows():
         yield pickle.loads(row["shard"])
 
 
-def _connected(address: str | None) -> Any:
+def connect(address: str | None) -> Any:
     """Ray, as a module that is connected to the cluster."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing calls home
     try:
