@@ -186,7 +186,7 @@ def test_states_of_other_runs_are_refused(tmp_path):
         trainer(2, dim=32, head_dim=32).load(tmp_path)
     double = trainer(2)
     double.world = 2
-    with pytest.raises(InputError, match="was saved by 1 processes, this run has 2"):
+    with pytest.raises(InputError, match="was saved by 1 processes, whose chains 2 cannot share"):
         double.load(tmp_path)
     os.replace(tmp_path / "last.safetensors", tmp_path / runlog.STATE)
     with pytest.raises(InputError, match="holds 'blogdit-model', expected 'blogdit-training-state'"):

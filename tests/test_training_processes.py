@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
 from torch import distributed
 
+from blogdit.core.errors import InputError
+from blogdit.network.checkpoint import load_model
 from blogdit.training import runlog
 from blogdit.training import trainer as training
 from blogdit.training.data import generated_data
@@ -56,6 +61,28 @@ def two_processes(folder, updates=None, minutes=None, stop=None):
     return [torch.load(folder / f"rank{rank}.pt") for rank in range(2)]
 
 
+# A process of torchrun. The first one, which also writes the files, dies once after update 5; the last state is that of
+# update 1.
+WORKER = """
+import os, signal, sys
+from pathlib import Path
+import torch
+import blogdit
+from runs import TINY
+
+torch.set_num_threads(1)
+
+def die(record, spent):
+    if record["update"] == 5 and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+blogdit.train("sudoku", sys.argv[1], updates=10, settings=TINY | {"batch_size": 16}, resume=True, device="cpu",
+              on_record=die)
+Path(sys.argv[1], "ended" + os.environ["RANK"]).touch()
+os._exit(0)  # gloo's threads may outlive the interpreter, which then aborts
+"""
+
+
 @pytest.fixture(scope="module")
 def single(tmp_path_factory):
     """One process with the whole batch."""
@@ -94,6 +121,38 @@ def test_two_processes_resume_together(tmp_path, single):
         torch.testing.assert_close(ranks[0][0][name], p, rtol=1e-3, atol=1e-4)
 
 
+def test_torchrun_restarts_a_run_whose_process_was_killed(tmp_path, single):
+    """The first process is killed outright. The elastic agent starts both again with the same command, and they go on
+    from the last state: the log and the weights are those of a run that nobody killed."""
+    run, records = single
+    (tmp_path / "worker.py").write_text(WORKER)
+    out = tmp_path / "run"
+    elastic = ["--standalone", "--nproc-per-node", "2", "--max-restarts", "1", "--monitor-interval", "0.1"]
+    modules = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(Path(__file__).parent)])
+    here = os.environ | {"PYTHONPATH": modules, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+    command = [sys.executable, "-m", "torch.distributed.run", *elastic, str(tmp_path / "worker.py"), str(out)]
+    done = subprocess.run(command, env=here, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "SIGKILL" in done.stderr or "exitcode: -9" in done.stderr
+    assert {path.name for path in out.glob("ended*")} == {"ended0", "ended1"}
+    logged = log_of(out)
+    assert [record["update"] for record in logged] == list(range(1, 11))
+    assert [record["loss"] for record in logged] == pytest.approx([r["loss"] for r in records], rel=1e-3, abs=1e-3)
+    for name, weights in load_model(out / "last.safetensors").denoiser.state_dict().items():
+        torch.testing.assert_close(weights, run.average[name], rtol=1e-3, atol=1e-4)
+
+
+def test_a_run_of_two_processes_goes_on_with_one(tmp_path, single):
+    """The batch, its chains and its random numbers are divided anew; here into four parts, one after the other."""
+    _, records = single
+    two_processes(tmp_path / "two", updates=10, stop=4)
+    alone = trainer(10, batch_size=16, accumulate=4)
+    alone.load(tmp_path / "two" / "run")
+    rest = [record["loss"] for record in alone.run(tmp_path / "two" / "run")]
+    assert len(rest) < 10
+    assert rest == pytest.approx([r["loss"] for r in records][-len(rest) :], rel=1e-3, abs=1e-3)
+
+
 def test_two_processes_agree_on_the_clock(tmp_path):
     """With a budget in minutes both do the same number of updates, save at the same moments and hold equal weights."""
     first, second = two_processes(tmp_path / "two", minutes=0.7 / 60)
@@ -103,8 +162,10 @@ def test_two_processes_agree_on_the_clock(tmp_path):
 
 
 def test_a_batch_must_split_evenly(monkeypatch):
+    with pytest.raises(InputError, match=r"a multiple of 3 \(1 processes times accumulate=3\), got 8"):
+        trainer(accumulate=3)
     monkeypatch.setattr(training.distributed, "is_initialized", lambda: True)
     monkeypatch.setattr(training.distributed, "get_rank", lambda: 0)
     monkeypatch.setattr(training.distributed, "get_world_size", lambda: 3)
-    with pytest.raises(ValueError, match="batch_size must be a multiple of 3 processes, got 8"):
+    with pytest.raises(InputError, match=r"a multiple of 3 \(3 processes times accumulate=1\), got 8"):
         trainer()

@@ -18,7 +18,7 @@ from blogdit.formats.results import Results
 from blogdit.integrations._instances import as_instance as as_instance
 from blogdit.integrations._instances import is_one
 from blogdit.network.checkpoint import Model, load_model
-from blogdit.network.runtime import process_group, resolve_device
+from blogdit.network.runtime import by_torchrun, process_group, resolve_device
 from blogdit.problems import families, own, pictures
 from blogdit.solver.events import Finished, Step
 from blogdit.solver.options import SolveKeywords, SolveOptions
@@ -298,11 +298,11 @@ def train(
     `problem` may also be a Python file with a function `generate(rng)`: docs/training.md.
     Instances come from the family's generator, or from `data` and `valid`: files, or instances. A problem of your own,
     the `problem` of these instances, has no generator: it needs `data`, and without `valid` one in ten of them chooses
-    instead of training. `resume` goes on from the state in `out`, with its settings and seed. `pause_after` stops after
-    that many minutes of this call, to be resumed. `on_record` gets each log record and the share of the budget that is
-    spent; `tell` a line before what takes long and leaves no record. `start` is a model whose weights training begins
-    with: it keeps their network and chain. Who calls `stop.ask()` ends it with `Stopped` after the update in work, to
-    be resumed.
+    instead of training. `resume` goes on from the state in `out`, with its settings and seed; where torchrun has
+    started this process, it also begins a run that has no state yet. `pause_after` stops after that many minutes of
+    this call, to be resumed. `on_record` gets each log record and the share of the budget that is spent; `tell` a line
+    before what takes long and leaves no record. `start` is a model whose weights training begins with: it keeps their
+    network and chain. Who calls `stop.ask()` ends it with `Stopped` after the update in work, to be resumed.
     """
     from blogdit.training import runlog  # not needed, and not loaded, for solving
     from blogdit.training.data import data_for
@@ -322,6 +322,7 @@ def train(
         whole_number(seed, "seed", 0, LARGEST_SEED)
         if pause_after is not None and not pause_after >= 0:
             raise InputError(f"expected minutes to pause after, got {pause_after}")
+        resume = resume and ((out / runlog.STATE).exists() or not by_torchrun())
         if resume:
             saved = runlog.read_header(out / runlog.STATE)
             try:
@@ -330,7 +331,7 @@ def train(
                 raise InputError(error.message, out / runlog.STATE) from None
             if chosen.problem != problem:
                 raise InputError(f"holds a run for {chosen.problem}, not for {problem}", out)
-            chosen.refuse_other(settings or {})
+            chosen = chosen.resumed(settings or {})
         else:
             chosen = recipe(problem, settings, own=True, start=begin)
             if out.exists() and not out.is_dir():

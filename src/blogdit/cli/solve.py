@@ -59,6 +59,9 @@ def solve(
     batch_size: Annotated[int | None, typer.Option(min=1, help="Instances on the device at a time.")] = None,
     seed: Seed = 0,
     out: Annotated[Path | None, typer.Option(help="Write a JSON line per instance to this file.")] = None,
+    ray: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Solve on a Ray cluster: auto, local, or HOST:PORT.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Skip the instances that --out holds already.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first broken instance.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print a JSON object per instance.")] = False,
@@ -84,6 +87,7 @@ def solve(
       blogdit solve puzzles.txt --table                          (a line for each)
       blogdit solve puzzle.txt --finish none --live              (watch the sampler alone)
       blogdit solve graph.col --colors 3 --finish exact          (a colouring, or a proof that there is none)
+      blogdit solve puzzles.jsonl --ray auto --out answers/      (on all machines of a cluster: docs/scale.md)
     """
     if json and table:
         raise InputError("--json and --table both go to stdout; expected one of them")
@@ -94,6 +98,13 @@ def solve(
         "first_feasible": first_feasible or None, "chains": chains, "block": block, "schedule": schedule,
         "cycle": cycle, "finish": finish, "finish_share": finish_share, "batch_size": batch_size, "seed": seed,
     }  # fmt: skip
+    if ray is not None:
+        if out is None or json or table or live or trace is not None:
+            raise InputError("--ray writes files of results and prints none; expected --out FOLDER alone")
+        from blogdit.cli.solve_ray import solve_on_cluster
+
+        inputs = (paths, problem, colors, parse_limits(allow), strict)
+        raise typer.Exit(solve_on_cluster(ray, out, resume, model, device, threads, options, *inputs))
     with Interrupts() as interrupts, ExitStack() as stack:
         from blogdit.api import solver_pool
         from blogdit.cli.solve_display import Display, count_instances

@@ -103,10 +103,12 @@ class Tally:
     unfinished: int = 0  # instances in work when a signal came
 
     def add(self, result: Result) -> None:
-        problem = result.instance.problem
-        self.results[problem, result.status] += 1
-        self.steps[problem] += result.steps
-        self.seconds[problem] = self.seconds.get(problem, 0.0) + result.seconds
+        self.count(result.instance.problem, result.status, result.steps, result.seconds)
+
+    def count(self, problem: str, status: str, steps: int, seconds: float) -> None:
+        self.results[problem, status] += 1
+        self.steps[problem] += steps
+        self.seconds[problem] = self.seconds.get(problem, 0.0) + seconds
 
     def number(self, *statuses: str) -> int:
         return sum(count for (_, status), count in self.results.items() if status in statuses)

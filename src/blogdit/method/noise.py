@@ -32,6 +32,10 @@ class GeneratorNoise:
         self.generator, self.device = generator, generator.device
         self.rank, self.world = shard
 
+    def shared(self, part: int, parts: int) -> GeneratorNoise:
+        """The same numbers for one of several equal parts of what this process works on."""
+        return GeneratorNoise(self.generator, (self.rank * parts + part, self.world * parts))
+
     def _own(self, whole: Tensor, instances: int) -> Tensor:
         return whole if self.world == 1 else whole[:, self.rank * instances : (self.rank + 1) * instances]
 

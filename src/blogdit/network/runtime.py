@@ -40,6 +40,12 @@ def set_threads(threads: int | None) -> None:
         torch.set_num_threads(threads)
 
 
+def by_torchrun() -> bool:
+    """Whether torchrun has started this process. Its command is the same at the first start and at a restart, and a
+    process cannot tell them apart: on nodes that lost nobody, torchrun counts no restart."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
 @contextmanager
 def process_group(device: torch.device) -> Iterator[torch.device]:
     """Join the processes that `torchrun` started, if it did; yields the device of this one."""

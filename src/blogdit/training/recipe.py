@@ -7,7 +7,7 @@ Every setting has one flat name, so that an ablation is one `--set` away: `entro
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
 from blogdit.core.errors import InputError
@@ -44,6 +44,7 @@ class TrainConfig:
     """How a network is trained. tau and the learning rate follow the share of the budget (updates or minutes) spent."""
 
     batch_size: int = 512
+    accumulate: int = 1  # parts of a process's batch, one after the other, of which the gradients are added
     unroll: int = 5  # reverse steps that a gradient goes through
     horizon: int = 5  # reverse steps of a chain before it starts again; above `unroll`, chains persist across updates
     entropy: bool = True
@@ -83,7 +84,7 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         for name in (
-            "batch_size", "unroll", "horizon", "pool", "validation", "validation_steps", "validate_every",
+            "batch_size", "accumulate", "unroll", "horizon", "pool", "validation", "validation_steps", "validate_every",
             "answers_kept", "teacher_steps", "teacher_chains", "teacher_instances",
         ):  # fmt: skip
             if getattr(self, name) < 1:
@@ -142,14 +143,18 @@ class Recipe:
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
-    def refuse_other(self, settings: Mapping[str, Any]) -> None:
-        """An InputError if one of the settings differs from that of this recipe."""
-        asked, own = (one._by_name() for one in (recipe(self.problem, settings, own=True), self))
+    def resumed(self, settings: Mapping[str, Any]) -> Recipe:
+        """The recipe of a run that goes on: an InputError if one of the settings is another. Only `accumulate` may be,
+        since a batch in other parts gives the same numbers."""
+        again = recipe(self.problem, settings, own=True)
+        asked, own = again._by_name(), self._by_name()
         for name in settings:
-            if asked[name] != own.get(name):
+            if asked[name] != own.get(name) and name != "accumulate":
                 raise InputError(
                     f"a resumed run keeps its settings; expected {name}={own.get(name)}, got {asked[name]}"
                 )
+        parts = again.training.accumulate if "accumulate" in settings else self.training.accumulate
+        return replace(self, training=replace(self.training, accumulate=parts))
 
     def _by_name(self) -> dict[str, Any]:
         chain = asdict(self.chain)

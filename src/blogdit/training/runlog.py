@@ -125,9 +125,8 @@ def read_header(path: Path) -> dict[str, Any]:
 
 
 def load_state(path: Path, run: Run) -> None:
+    """Go on from a saved state. Another number of processes divides the same batch, with the same random numbers."""
     tensors, header = read_tensors(path, STATE_FORMAT, STATE_VERSION)
-    if header["world"] != run.world:
-        raise InputError(f"was saved by {header['world']} processes, this run has {run.world}", path)
     known = run.data.fingerprint()
     if header.get("instances", known) != known:  # chains know their instances by number
         raise InputError("was saved with other training instances; expected the same --data", path)
@@ -148,7 +147,11 @@ def load_state(path: Path, run: Run) -> None:
             run.optimizer.state[parameter] = saved
     for place, shelf in enumerate(run.shelves):
         for name, value in part(f"chains.{place}.").items():
-            setattr(shelf.chains, name, value[run.rank])
+            own = getattr(shelf.chains, name)
+            if value.numel() != run.world * own.numel():  # sizes of mixed batches are rounded to the processes
+                message = f"was saved by {header['world']} processes, whose chains {run.world} cannot share; expected"
+                raise InputError(f"{message} as many as before", path)
+            setattr(shelf.chains, name, value.reshape(run.world, *own.shape)[run.rank])
     run.host.set_state(tensors["generator.host"])
     run.noise.generator.set_state(tensors["generator.noise"])
     for name, value in header["progress"].items():

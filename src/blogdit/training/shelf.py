@@ -43,15 +43,16 @@ class Shelf:
         return self.pool.take(index)
 
 
-def shelves_for(instances: Sequence[Instance], recipe: Recipe, device: torch.device, world: int) -> list[Shelf]:
+def shelves_for(instances: Sequence[Instance], recipe: Recipe, device: torch.device, parts: int) -> list[Shelf]:
     """A shelf for each structure. An update on any of them costs about as much: where a chain is more work, there are
-    fewer. `batch_size` is for the shelf with the least work."""
+    fewer. `batch_size` is for the shelf with the least work. A batch has so many equal `parts`, for processes and for
+    gradients that accumulate."""
     literals = recipe.denoiser.values == "literals"
     shelves = [Shelf(group, recipe, device) for group in by_structure(instances, by_size=literals)]
     least = min(shelf.work for shelf in shelves)
     for shelf in shelves:
         chains = recipe.training.batch_size * least // shelf.work
-        shelf.batch_size = max(chains // world, 1) * world
+        shelf.batch_size = max(chains // parts, 1) * parts
     return shelves
 
 

@@ -52,6 +52,7 @@ class Enqueued:
     names: tuple[str, ...]
     numbers: Tensor
     known: dict[str, float]  # what the host knows of it
+    chain_steps: int  # reverse steps of all chains of one process
 
 
 @dataclass

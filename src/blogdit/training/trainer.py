@@ -28,6 +28,7 @@ from blogdit.network.runtime import commit
 from blogdit.training import runlog
 from blogdit.training.answers import load_answers, save_answers
 from blogdit.training.data import Data
+from blogdit.training.gradient import add_gradient
 from blogdit.training.loss import TrainingLoss, learning_rate, temperature
 from blogdit.training.recipe import Recipe
 from blogdit.training.recorded import Recorded
@@ -60,8 +61,10 @@ class Trainer:
             (distributed.get_rank(), distributed.get_world_size()) if distributed.is_initialized() else (0, 1)
         )
         config, cuda = recipe.training, self.device.type == "cuda"
-        if config.batch_size % self.world:
-            raise ValueError(f"batch_size must be a multiple of {self.world} processes, got {config.batch_size}")
+        parts = self.world * config.accumulate
+        if config.batch_size % parts:
+            wanted = f"{parts} ({self.world} processes times accumulate={config.accumulate})"
+            raise InputError(f"batch_size must be a multiple of {wanted}, got {config.batch_size}")
         with torch.random.fork_rng(devices=[]):  # the initialisation of torch's layers takes no generator
             torch.manual_seed(seed)
             self.denoiser = Denoiser(recipe.denoiser)
@@ -82,7 +85,7 @@ class Trainer:
         self.host = torch.Generator().manual_seed(seed + 1)  # draws instances, the same in every process
         self.noise = GeneratorNoise(torch.Generator(self.device).manual_seed(seed + 2), (self.rank, self.world))
         self.teacher = Teacher(recipe, seed, self.device)
-        self.shelves = shelves_for(data.training, recipe, self.device, self.world)
+        self.shelves = shelves_for(data.training, recipe, self.device, parts)
         for shelf in self.shelves:
             shelf.chains = self._first_chains(shelf)
         self.recorded: dict[Shelf, Recorded] = {}
@@ -129,7 +132,8 @@ class Trainer:
             numbers = numbers.pin_memory().to(self.device, non_blocking=True)
         shelf = self.shelves[done.updates % len(self.shelves)]
         orders = Orders(self._draw(shelf, len(shelf.instances)), numbers)
-        records = self.device.type == "cuda" and self.world == 1 and shelf not in self.recorded
+        # Parts of a batch set the generator back, which a recording cannot.
+        records = self.device.type == "cuda" and self.world * config.accumulate == 1 and shelf not in self.recorded
         if records and shelf.launched >= WARM_UPDATES:
             self.recorded[shelf] = Recorded(self._work, shelf, orders, self.noise)
         if shelf in self.recorded and self.recorded[shelf].graph is not None:
@@ -138,19 +142,16 @@ class Trainer:
             outcome = self._work(shelf, orders)
             shelf.launched += 1
         done.updates += 1
-        return Enqueued(done.updates, self.terms, outcome, {"tau": tau, "learning_rate": rate})
+        steps = shelf.batch_size // self.world * config.unroll
+        return Enqueued(done.updates, self.terms, outcome, {"tau": tau, "learning_rate": rate}, steps)
 
     def _work(self, shelf: Shelf, orders: Orders) -> Tensor:
         """What the device does for an update; all that the host can know of it comes with the orders."""
         config, (rate, tau, keep) = self.recipe.training, orders.numbers
         batch = self._restart_old_chains(shelf, orders.index)
         chains = shelf.chains
-        steps = torch.arange(config.unroll, device=self.device)[:, None, None]
-        progress = (chains.age + steps) / max(config.horizon - 1, 1)  # (unroll, 1, B)
-        targets = None if shelf.answers is None else shelf.answers.take(chains.index)
-        loss, logits, terms = self.loss(batch, chains.logits, progress, self.noise, tau, targets)
         self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        logits, terms = add_gradient(self.loss, shelf, batch, self.noise, tau, config)
         norm = nn.utils.clip_grad_norm_(self.parameters, config.clip, foreach=True)
         numbers = torch.stack([*terms.values(), norm])
         self.terms = (*terms, "gradient_norm")
@@ -206,6 +207,7 @@ class Trainer:
         averaged weights), `log.jsonl`.
         """
         began, before, saved, stop = time.monotonic(), self.progress.seconds, 0.0, stop or Stop()
+        lap = 0.0  # when the update began
         with runlog.Log(out, self.progress.updates, enabled=self.rank == 0) as log:
             pending: Enqueued | None = None  # the host reads an update while the device works on the next
             try:
@@ -214,6 +216,8 @@ class Trainer:
                     elapsed, stopped = self._agreed(time.monotonic() - began, stop.asked)
                     self.progress.seconds = before + elapsed
                     pending.known["seconds"] = round(self.progress.seconds, 3)
+                    pending.known["chain_steps_per_second"] = round(pending.chain_steps / max(elapsed - lap, 1e-9), 1)
+                    lap = elapsed
                     if previous is not None:
                         record = self._record(previous)
                         log.write(record)
@@ -237,6 +241,7 @@ class Trainer:
                         if saving or asking or stopped:
                             self.save(out)
                             saved = elapsed
+                        lap = self._agreed(time.monotonic() - began)[0]
                         yield record
                     if paused or stopped:
                         return

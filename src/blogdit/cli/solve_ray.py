@@ -1,0 +1,58 @@
+"""`blogdit solve --ray`"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from blogdit.cli.printing import warn
+from blogdit.cli.solve_output import Tally
+from blogdit.core.errors import InputError
+from blogdit.formats.files import find_files, read_all
+from blogdit.formats.limits import Limits
+from blogdit.integrations.ray import Shard, connect, solve
+from blogdit.solver.options import SolveKeywords
+
+
+def solve_on_cluster(
+    address: str,
+    out: Path,
+    resume: bool,
+    model: str | None,
+    device: str,
+    cores: int | None,
+    options: SolveKeywords,
+    paths: Sequence[Path],
+    problem: str | None,
+    colors: int | None,
+    limits: Limits,
+    strict: bool,
+) -> int:
+    """The exit code of the command, after its summary."""
+    tally, started = Tally(), time.monotonic()
+
+    def report(error: InputError | str) -> None:
+        tally.broken += 1
+        warn(str(error))
+
+    def on_shard(shard: Shard) -> None:
+        for one in shard.records:
+            tally.count(one["problem"], one["status"], one["steps"], one["seconds"])
+        for error in shard.errors:
+            report(error)
+        if strict and shard.errors:
+            raise InputError("stopped at the first broken instance (--strict)")
+
+    connect(address)
+    logging.getLogger("ray.data").setLevel(logging.ERROR)  # only our own lines go to the terminal
+    instances = read_all(find_files(paths, leave_out=[out]), problem, colors, None if strict else report, limits)
+    done = solve(
+        instances, out, model=model, device=device, resume=resume, cores=cores or 1, on_shard=on_shard,
+        **options,
+    )  # fmt: skip
+    tally.skipped, tally.skipped_invalid = done.skipped, done.skipped_invalid
+    steps = sum(tally.steps.values())
+    tally.print_summary(time.monotonic() - started, steps)
+    return tally.exit_code(cut_short=False)
