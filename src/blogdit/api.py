@@ -18,7 +18,7 @@ from blogdit.formats.results import Results
 from blogdit.integrations._instances import as_instance as as_instance
 from blogdit.integrations._instances import is_one
 from blogdit.network.checkpoint import Model, load_model
-from blogdit.network.runtime import by_torchrun, process_group, resolve_device
+from blogdit.network.runtime import process_group, resolve_device
 from blogdit.problems import families, own, pictures
 from blogdit.solver.events import Finished, Step
 from blogdit.solver.options import SolveKeywords, SolveOptions
@@ -304,9 +304,8 @@ def train(
     before what takes long and leaves no record. `start` is a model whose weights training begins with: it keeps their
     network and chain. Who calls `stop.ask()` ends it with `Stopped` after the update in work, to be resumed.
     """
-    from blogdit.training import runlog  # not needed, and not loaded, for solving
-    from blogdit.training.data import data_for
-    from blogdit.training.recipe import Recipe, recipe
+    from blogdit.training.data import data_for  # not needed, and not loaded, for solving
+    from blogdit.training.runs import chosen_recipe
     from blogdit.training.state import Budget
     from blogdit.training.trainer import Trainer
 
@@ -322,22 +321,7 @@ def train(
         whole_number(seed, "seed", 0, LARGEST_SEED)
         if pause_after is not None and not pause_after >= 0:
             raise InputError(f"expected minutes to pause after, got {pause_after}")
-        resume = resume and ((out / runlog.STATE).exists() or not by_torchrun())
-        if resume:
-            saved = runlog.read_header(out / runlog.STATE)
-            try:
-                chosen, seed = Recipe.from_dict(saved["recipe"]), saved["seed"]
-            except InputError as error:
-                raise InputError(error.message, out / runlog.STATE) from None
-            if chosen.problem != problem:
-                raise InputError(f"holds a run for {chosen.problem}, not for {problem}", out)
-            chosen = chosen.resumed(settings or {})
-        else:
-            chosen = recipe(problem, settings, own=True, start=begin)
-            if out.exists() and not out.is_dir():
-                raise InputError("is a file; expected a folder", out)
-            if (out / runlog.STATE).exists():
-                raise InputError("holds a training run already; resume it, or choose another folder", out)
+        chosen, seed, resume = chosen_recipe(problem, out, settings, resume, seed, begin)
     except InputError:
         raise
     except ValueError as error:
