@@ -9,6 +9,9 @@ import pytest
 import torch
 from torch import distributed
 
+from blogdit import api
+from blogdit.core.errors import InputError
+from blogdit.core.stopping import Stop, Stopped
 from blogdit.training import runlog
 from blogdit.training import trainer as training
 from blogdit.training.data import generated_data
@@ -108,3 +111,20 @@ def test_a_batch_must_split_evenly(monkeypatch):
     monkeypatch.setattr(training.distributed, "get_world_size", lambda: 3)
     with pytest.raises(ValueError, match="batch_size must be a multiple of 3 processes, got 8"):
         trainer()
+
+
+def test_who_is_started_anew_by_torchrun_goes_on(tmp_path, monkeypatch):
+    """The same command without --resume: torchrun says that it is not the first time."""
+    settings, stop = TINY | {"validate_every": 10**6}, Stop()
+
+    def on_record(record, spent):
+        if record["update"] == 3:
+            stop.ask()
+
+    with pytest.raises(Stopped):
+        api.train("sudoku", tmp_path, updates=8, settings=settings, on_record=on_record, stop=stop, device="cpu")
+    with pytest.raises(InputError, match="holds a training run already"):
+        api.train("sudoku", tmp_path, updates=8, settings=settings, device="cpu")
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    api.train("sudoku", tmp_path, updates=8, settings=settings, device="cpu")
+    assert [record["update"] for record in log_of(tmp_path)] == list(range(1, 9))

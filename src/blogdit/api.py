@@ -17,7 +17,7 @@ from blogdit.finishers import FINISHERS
 from blogdit.integrations._instances import as_instance as as_instance
 from blogdit.integrations._instances import is_one
 from blogdit.network.checkpoint import Model, load_model
-from blogdit.network.runtime import process_group, resolve_device
+from blogdit.network.runtime import process_group, resolve_device, restarted
 from blogdit.problems import families
 from blogdit.solver.events import Finished, Step
 from blogdit.solver.options import SolveKeywords, SolveOptions
@@ -305,6 +305,7 @@ def train(
         whole_number(seed, "seed", 0, LARGEST_SEED)
         if pause_after is not None and not pause_after >= 0:
             raise InputError(f"expected minutes to pause after, got {pause_after}")
+        resume = resume or (restarted() and (out / runlog.STATE).exists())
         if resume:
             saved = runlog.read_header(out / runlog.STATE)
             try:

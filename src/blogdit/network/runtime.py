@@ -40,6 +40,11 @@ def set_threads(threads: int | None) -> None:
         torch.set_num_threads(threads)
 
 
+def restarted() -> bool:
+    """Whether torchrun has started this process anew after one of its group had failed."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+
+
 @contextmanager
 def process_group(device: torch.device) -> Iterator[torch.device]:
     """Join the processes that `torchrun` started, if it did; yields the device of this one."""
