@@ -47,6 +47,15 @@ def test_what_is_not_sampled_is_not_laid_out(monkeypatch):
     assert notes == ["K40: one step takes too long for its time limit here; not sampled"] * 2
 
 
+def test_without_a_finisher_a_step_that_does_not_fit_is_not_begun_either(monkeypatch):
+    solver = Solver(random_model(), SolveOptions(time_limit=0.5, finish="none"), session=session.Session(on_note=print))
+    monkeypatch.setattr(solver.pace, "expected", lambda *facts: 1e9)
+    began = time.process_time()
+    ((_, result),) = solver.results([mis.build((40, complete(40)))])
+    assert (result.steps, result.sampler) == (0, None)
+    assert time.process_time() - began < 5
+
+
 def test_of_two_that_conflict_the_later_gives_way():
     goal = Objective("maximize", unary=[[i, 1] for i in range(4)], unary_weights=[1.0] * 4)
     path = Instance([2] * 4, (Conflict([[0, 1], [1, 2], [2, 3]], [1, 1]),), goal, {3: 1})

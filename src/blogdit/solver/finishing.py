@@ -52,7 +52,7 @@ class Finishing:
             slot = slots.members[place]
             chosen = self.of(slot.instance)
             if self.options.steps is None:
-                chosen = chosen[min(slot.budget.turn, len(chosen) - 1) :][:1]
+                chosen = chosen[min(slot.finishes, len(chosen) - 1) :][:1]
             for number, finisher in enumerate(dict.fromkeys(chosen)):
                 groups.setdefault((number, finisher.name), (finisher, []))[1].append(place)
         return [groups[key] for key in sorted(groups)]
@@ -77,6 +77,7 @@ class Finishing:
         self._run(slots, places, finisher, deadline)
         elapsed = time.monotonic() - began
         for slot in members:
+            slot.finishes += 1
             slot.budget.finished += self.clock.own_seconds(elapsed, len(members))
 
     def _deadline(self, members: Sequence[Slot]) -> Deadline:

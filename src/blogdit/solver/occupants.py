@@ -146,7 +146,7 @@ class Occupants:
             limit = remaining / left * (1 if self.clock.shares_the_core else together)
         share = options.finish_share if self.finishing.of(slot.instance) else 0.0
         budget = replace(slot.budget, limit=min(limit, remaining) + slot.budget.spent, finish_share=share)
-        if 0 < share < 1 and self._is_short_of_time:
+        if share < 1 and self._is_short_of_time:
             available = (1 - share) * budget.limit
             budget.too_large = self.pace.expected(slot.instance, slot.work, available) > available
         return budget

@@ -26,6 +26,7 @@ TRIAL_VARIABLES = 512  # of the graph that is tried, at least: large graphs take
 # Parts of a large instance that are tried one after the other. A large one is not in the cache, so that a small part
 # says too little; but once a part says that a step takes too long, a larger one would take long itself.
 TRIAL_SHARES = (1 / 4096, 1 / 256, 1 / 16)
+SURE = 8  # times: a small part may say so much more than a step takes (a complete graph of 3,000 vertices: 7)
 TRIAL_VALUES = 4  # at most: a value costs the same however many there are
 
 
@@ -58,7 +59,7 @@ class Pace:
             sizes = dict.fromkeys(_trial_size(instance, share) for share in TRIAL_SHARES)  # each once
             for size, number in sizes:
                 self.seconds_per_work = self._try(instance, size, number)
-                if amount * self.seconds_per_work > enough:
+                if amount * self.seconds_per_work > SURE * enough:
                     break
         assert self.seconds_per_work is not None
         return amount * self.seconds_per_work

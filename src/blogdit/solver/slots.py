@@ -47,6 +47,7 @@ class Slot:
     instance: Instance
     budget: Budget = field(default_factory=Budget)
     steps: int = 0  # taken by its batch since it entered
+    finishes: int = 0  # turns that finishers have had; a turn that a slow step has used up is none
     found: IntArray | None = None  # the best that finishers have found
     found_by: str = ""
     proof: Proof | None = None
