@@ -9,6 +9,7 @@ so with a budget in steps the answers are those of one machine.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator
@@ -197,7 +198,7 @@ def connect(address: str | None) -> Any:
         raise InputError("Ray is not installed; expected pip install 'blogdit[ray]'") from None
     if address is not None or not ray.is_initialized():
         try:
-            ray.init(address, ignore_reinit_error=True, log_to_driver=False, logging_level="error")
+            ray.init(address, ignore_reinit_error=True, log_to_driver=False, logging_level=logging.ERROR)
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise InputError(f"no Ray at {address!r}: {str(error).splitlines()[0]}") from None
     return ray
