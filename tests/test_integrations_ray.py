@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 
 import pytest
 
 import blogdit
+from blogdit import formats
 from blogdit.core.errors import InputError
 from blogdit.formats.json_text import to_json
 from blogdit.formats.solutions import record
@@ -93,3 +95,26 @@ def test_what_a_cluster_cannot_do_is_one_line(tmp_path):
         cluster.solve(PUZZLES, tmp_path, total_time=3)
     with pytest.raises(InputError, match="unknown option colour"):
         cluster.solve(PUZZLES, tmp_path, colour=3)
+
+
+def test_the_command_skips_what_is_answered(tmp_path, two_cores, solve):
+    """A broken line is named, and the rest counts as it does on one machine."""
+    path, folder = tmp_path / "p.jsonl", cluster.Folder(tmp_path / "answers", resume=False)
+    formats.write(PUZZLES, path, "json")
+    path.write_text(path.read_text() + "{broken}\n")
+    folder.write([record(result) for result in blogdit.solve(PUZZLES, device="cpu", steps=200)])
+    folder.close()
+    code, out, err = solve(path, "--ray", "local", "--out", folder.path, "--resume", "--steps", 3)
+    assert (code, out) == (2, "")
+    assert "p.jsonl:13: not valid JSON" in err
+    assert "12 answered before; 1 input could not be used" in err
+    code, _, err = solve(path, "--ray", "local", "--out", folder.path)
+    assert (code, "expected --resume" in err) == (2, True)
+    code, _, err = solve(path, "--ray", "local")
+    assert (code, err) == (2, "blogdit: --ray writes files of results and prints none; expected --out FOLDER alone\n")
+
+
+def test_without_ray_the_extra_is_named(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InputError, match=r"Ray is not installed; expected pip install 'blogdit\[ray\]'"):
+        cluster.solve(PUZZLES, tmp_path)

@@ -80,7 +80,7 @@ class Teacher:
         noise = GeneratorNoise(torch.Generator(self.device).manual_seed(int(rng.integers(1 << 31))))
         was_training = model.denoiser.training
         denoiser, results = inference_copy(model.denoiser, self.device), []
-        together = max(shelf.batch_size * WITHOUT_GRADIENT // config.teacher_chains, 1)
+        together = max(shelf.batch_size * WITHOUT_GRADIENT // (config.teacher_chains * config.accumulate), 1)
         for start in range(0, len(places), together):
             some = places[start : start + together]
             batch = shelf.take(torch.tensor(some, device=self.device)).with_chains(config.teacher_chains)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ from blogdit.training.recorded import Recorded
 from blogdit.training.shelf import Shelf, by_structure, shelves_for
 from blogdit.training.state import Budget, Chains, Enqueued, Orders, Progress
 from blogdit.training.teacher import Teacher
-from blogdit.training.validation import validate_all
+from blogdit.training.validation import averaged, validate_all
 
 MAX_BAD_STEPS = 20  # NaN updates in a row before training gives up
 EARLY, EARLY_GAP = 120.0, 20.0  # seconds of a stretch in which its state is saved more often, and how often
@@ -285,7 +285,7 @@ class Trainer:
             self.tell(f"scoring on {len(self.data.validation)} instances, {config.validation_steps} steps each")
         by_energy = any(one.objective is not None for one in self.data.validation)  # in every group, to be comparable
         groups = by_structure(self.data.validation, by_size=self.recipe.denoiser.values == "literals")
-        with self._averaged():
+        with averaged(self.denoiser, self.average):
             scores = validate_all(self.denoiser, groups, self.recipe.chain, config, self.device, by_energy)
         if scores["score"] >= self.progress.best_score:  # of equals the later: it has learnt more
             self.progress.best_score, self.progress.best_update = scores["score"], self.progress.updates
@@ -296,23 +296,13 @@ class Trainer:
     def _ask(self) -> dict[str, float]:
         """A round of the teacher, with the averaged weights."""
         number = self.progress.rounds + 1
-        with self._averaged():
+        with averaged(self.denoiser, self.average):
             counts = self.teacher.round(self.model(), self.shelves, number, self.rank == 0)
         self.progress.rounds = number
         if counts["teacher_asked"]:
             asked, new = counts["teacher_asked"], counts["teacher_new"]
             self.tell(f"round {number}: {asked:,} instances asked, {new:,} new answers")
         return counts
-
-    @contextmanager
-    def _averaged(self) -> Iterator[None]:
-        """The network with its averaged weights."""
-        own = {name: value.detach().clone() for name, value in self.denoiser.state_dict().items()}
-        self.denoiser.load_state_dict(self.average)
-        try:
-            yield
-        finally:
-            self.denoiser.load_state_dict(own)
 
     def model(self, scores: dict[str, float] | None = None) -> Model:
         """The network with its provenance."""

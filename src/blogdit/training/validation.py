@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from blogdit.core.instance import Instance
 from blogdit.method.batch import collate
@@ -17,6 +19,17 @@ from blogdit.method.noise import GeneratorNoise
 from blogdit.network.denoiser import Denoiser
 from blogdit.network.inference import fastest, inference_copy
 from blogdit.training.recipe import TrainConfig
+
+
+@contextmanager
+def averaged(denoiser: Denoiser, average: dict[str, Tensor]) -> Iterator[None]:
+    """The network with its averaged weights."""
+    own = {name: value.detach().clone() for name, value in denoiser.state_dict().items()}
+    denoiser.load_state_dict(average)
+    try:
+        yield
+    finally:
+        denoiser.load_state_dict(own)
 
 
 @torch.no_grad()
