@@ -16,7 +16,7 @@ from blogdit.solver.budget import Budget
 from blogdit.solver.finishing import Finishing
 from blogdit.solver.memory import bytes_of_chain, free_bytes, gigabytes
 from blogdit.solver.options import SolveOptions
-from blogdit.solver.pace import Pace
+from blogdit.solver.pace import SURE, Pace
 from blogdit.solver.queueing import Queue
 from blogdit.solver.sampler import Sampler
 from blogdit.solver.session import Session
@@ -148,7 +148,9 @@ class Occupants:
         budget = replace(slot.budget, limit=min(limit, remaining) + slot.budget.spent, finish_share=share)
         if self._is_short_of_time:
             available = (1 - share) * budget.limit
-            budget.too_large = self.pace.expected(slot.instance, slot.work, available) > available
+            expected = self.pace.expected(slot.instance, slot.work, available)
+            # Without a finisher nothing else would give an answer: then a step is left out only if it is far too long.
+            budget.too_large = expected > (available if share else max(SURE * available, 1.0))
         return budget
 
     def sampler_of(self, slots: Slots) -> Sampler:
