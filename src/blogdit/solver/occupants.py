@@ -149,8 +149,10 @@ class Occupants:
         if self._is_short_of_time:
             available = (1 - share) * budget.limit
             expected = self.pace.expected(slot.instance, slot.work, available)
-            # Without a finisher nothing else would give an answer: then a step is left out only if it is far too long.
-            budget.too_large = expected > (available if share else max(SURE * available, 1.0))
+            # Without a finisher nothing else gives an answer: then only a large instance may go without a step.
+            budget.too_large = expected > (available if share else SURE * available) and bool(
+                share or slot.shape[0] > 256
+            )
         return budget
 
     def sampler_of(self, slots: Slots) -> Sampler:
