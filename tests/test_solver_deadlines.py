@@ -51,7 +51,7 @@ def test_without_a_finisher_a_step_that_does_not_fit_is_not_begun_either(monkeyp
     solver = Solver(random_model(), SolveOptions(time_limit=0.5, finish="none"), session=session.Session(on_note=print))
     monkeypatch.setattr(solver.pace, "expected", lambda *facts: 1e9)
     began = time.process_time()
-    ((_, result),) = solver.results([mis.build((40, complete(40)))])
+    ((_, result),) = solver.results([mis.build((300, complete(300)))])
     assert (result.steps, result.sampler) == (0, None)
     assert time.process_time() - began < 5
 

@@ -16,7 +16,7 @@ from blogdit.solver.budget import Budget
 from blogdit.solver.finishing import Finishing
 from blogdit.solver.memory import bytes_of_chain, free_bytes, gigabytes
 from blogdit.solver.options import SolveOptions
-from blogdit.solver.pace import Pace
+from blogdit.solver.pace import SURE, Pace
 from blogdit.solver.queueing import Queue
 from blogdit.solver.sampler import Sampler
 from blogdit.solver.session import Session
@@ -148,7 +148,11 @@ class Occupants:
         budget = replace(slot.budget, limit=min(limit, remaining) + slot.budget.spent, finish_share=share)
         if share < 1 and self._is_short_of_time:
             available = (1 - share) * budget.limit
-            budget.too_large = self.pace.expected(slot.instance, slot.work, available) > available
+            expected = self.pace.expected(slot.instance, slot.work, available)
+            # Without a finisher nothing else gives an answer: then only a large instance may go without a step.
+            budget.too_large = expected > (available if share else SURE * available) and bool(
+                share or slot.shape[0] > 256
+            )
         return budget
 
     def sampler_of(self, slots: Slots) -> Sampler:
