@@ -150,9 +150,8 @@ class Occupants:
             available = (1 - share) * budget.limit
             expected = self.pace.expected(slot.instance, slot.work, available)
             # Without a finisher nothing else gives an answer: then only a large instance may go without a step.
-            budget.too_large = expected > (available if share else SURE * available) and bool(
-                share or slot.shape[0] > 256
-            )
+            may_skip = share > 0 or not self.pace.is_small(slot.instance)
+            budget.too_large = may_skip and expected > (available if share else SURE * available)
         return budget
 
     def sampler_of(self, slots: Slots) -> Sampler:

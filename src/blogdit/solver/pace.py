@@ -52,7 +52,7 @@ class Pace:
     def expected(self, instance: Instance, amount: int | None = None, enough: float = math.inf) -> float:
         """`amount` is its work, for callers who know it already. If it is more than `enough`, it may be a lot more.
         Nothing is expected of a small instance: its first step is as good as a trial."""
-        if self.seconds_per_work is None and instance.size <= UNTRIED[self.model.denoiser.config.values]:
+        if self.seconds_per_work is None and self.is_small(instance):
             return 0.0
         amount = work(instance) if amount is None else amount
         if self.seconds_per_work is None:
@@ -63,6 +63,9 @@ class Pace:
                     break
         assert self.seconds_per_work is not None
         return amount * self.seconds_per_work
+
+    def is_small(self, instance: Instance) -> bool:
+        return instance.size <= UNTRIED[self.model.denoiser.config.values]
 
     def learn(self, amount: int, seconds: float) -> None:
         """From a step that was taken, of so much work."""
