@@ -278,12 +278,14 @@ def test_a_part_may_keep_the_figure_alone(tmp_path, monkeypatch):
     assert (tmp_path / "figures" / "tiny.png").exists()
 
 
-def test_the_page_of_results_has_a_part_for_every_suite():
+def test_the_page_of_results_has_parts_in_the_order_of_the_suites():
     """Suites with the largest tables show their figure alone."""
     parts = report.PART.findall((DOCS / "results.md").read_text())
-    assert [name for _, name, _, _ in parts] == list(SUITES)
+    shown = [name for _, name, _, _ in parts]
+    assert shown == [name for name in SUITES if name in shown]
+    assert shown[0] == "worth"
     figures_alone = {name for _, name, figure_only, _ in parts if figure_only}
-    assert figures_alone == {"ablations", "block-rates", "steps", "cost", "per-instance"}
+    assert figures_alone == {"ablations", "block-rates"}
 
 
 def test_runs_under_other_conditions_have_a_table_of_their_own(tmp_path, monkeypatch):

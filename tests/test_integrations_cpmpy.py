@@ -313,7 +313,7 @@ def test_constraints_may_follow_a_solve():
 
 def test_a_model_is_an_instance():
     (result,) = blogdit.solve(cp.Model(x1 + x2 == 6), steps=2, finish="exact", device="cpu")
-    assert (result.status, result.model) == ("solved", "coloring")
+    assert (result.status, result.model) == ("solved", "general")
     assert blogdit.as_instance(cp.Model(x1 != x2), name="two").name == "two"
 
 

@@ -303,7 +303,7 @@ def test_a_constant_constraint_holds_or_not():
 
 
 def test_solvers_take_instances_of_dimod_models_with_a_model_of_their_own():
-    """A BQM is solved with the model for cuts, the others with that for colours."""
-    for model, name in ((dimod.BQM({"a": 1.0}, {}, "SPIN"), "maxcut"), (_discrete(), "coloring")):
+    """A BQM is solved with the model for cuts, the others with the general one."""
+    for model, name in ((dimod.BQM({"a": 1.0}, {}, "SPIN"), "maxcut"), (_discrete(), "general")):
         (result,) = api.solve(instance_of(model), steps=1, finish="none", device="cpu")
         assert result.model == name

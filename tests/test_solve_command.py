@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -401,6 +402,9 @@ def test_a_model_that_does_not_fit_is_one_line(solve, tmp_path, capsys):
     code, out, err = solve(tmp_path / "g.col")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "does not fit g: its variables need 2 coordinates, the instance gives 0" in err
+
+
+def test_a_problem_without_a_family_has_the_general_model(tmp_path, capsys):
     (tmp_path / "own.json").write_text('{"format": "blogdit-csp", "version": 1, "domain_sizes": [2]}')
-    assert run(["solve", str(tmp_path / "own.json")]) == 2
-    assert "no model for 'csp' comes with blogdit" in capsys.readouterr().err
+    assert run(["solve", str(tmp_path / "own.json"), "--steps", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["model"] == "general"

@@ -37,7 +37,7 @@ class Budget:
     @property
     def samples(self) -> bool:
         """Whether the sampler has any seconds."""
-        return not self.too_large and self.limit > 0
+        return not self.too_large and self.limit > 0 and self.finish_share < 1
 
     @property
     def turn_end(self) -> float:
