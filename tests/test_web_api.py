@@ -193,8 +193,10 @@ def test_a_waiting_job_that_is_stopped_never_begins():
 
 def test_a_job_that_nobody_watches_ends():
     with client(Limits(seconds=20, arrival=0.2)) as api:
-        api.post("/solve", json=long_job())
+        events = api.post("/solve", json=long_job()).json()["events"]
+        assert api.get("/health").json()["unfinished"] == 1
         wait_until(lambda: api.get("/health").json()["unfinished"] == 0, seconds=15)
+        assert events_of(api, events)[-1][0] == "result", "what it has found is on record"
 
 
 def test_a_client_that_goes_away_ends_its_job():
