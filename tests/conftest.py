@@ -10,7 +10,12 @@ import pytest
 
 # Tests run side by side, and some fork: a forked child of a process whose OpenMP threads have run hangs.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+import hypothesis
 import torch
+
+# A loaded machine is no reason to fail.
+hypothesis.settings.register_profile("blogdit", deadline=None)
+hypothesis.settings.load_profile("blogdit")
 
 if not torch.cuda.is_available():  # without a GPU, its kernels run in Triton's interpreter
     os.environ.setdefault("TRITON_INTERPRET", "1")

@@ -11,7 +11,6 @@ has found. The best state of all is the answer, after descent.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
+from blogdit.core.clock import working_time
 from blogdit.core.constraints import IntArray
 from blogdit.core.instance import Instance
 from blogdit.finishers.base import Deadline, Task
@@ -137,9 +137,9 @@ class Chains:
         at most ten times as long as the one before, and the last takes what is left."""
         total, sweeps = deadline.left, FIRST_SWEEPS
         while not deadline.passed() and not enough():
-            began = time.monotonic()
+            began = working_time()
             self.take_round(sweeps, deadline)
-            rate = sweeps / max(time.monotonic() - began, 1e-6)  # sweeps a second
+            rate = sweeps / max(working_time() - began, 1e-6)  # sweeps a second
             left = LAST_SHARE * rate * deadline.left
             wanted = min(max(GOOD_SWEEPS, rate * total / MOST_ROUNDS), 10 * sweeps)
             sweeps = max(int(left if left < 2 * wanted else wanted), 1)

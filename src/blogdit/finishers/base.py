@@ -7,11 +7,11 @@ nothing of batches, slots or networks. The solver knows nothing of trees, tabu l
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from blogdit.core.clock import working_time
 from blogdit.core.constraints import IntArray
 from blogdit.core.instance import Instance
 from blogdit.core.result import Proof
@@ -21,7 +21,7 @@ class Deadline:
     """When to stop: after some seconds, or as soon as `stopped` says so (Ctrl-C, for example)."""
 
     def __init__(self, seconds: float = math.inf, stopped: Callable[[], bool] = lambda: False):
-        self.end, self.stopped = time.monotonic() + seconds, stopped
+        self.end, self.stopped = working_time() + seconds, stopped
 
     @property
     def unlimited(self) -> bool:
@@ -30,10 +30,10 @@ class Deadline:
     @property
     def left(self) -> float:
         """Seconds until the end, 0 if it is over."""
-        return max(self.end - time.monotonic(), 0.0)
+        return max(self.end - working_time(), 0.0)
 
     def passed(self) -> bool:
-        return self.stopped() or time.monotonic() >= self.end
+        return self.stopped() or working_time() >= self.end
 
     def share(self, part: float) -> Deadline:
         """A deadline after a part of the time that is left."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import distributed
 
 import blogdit
+from blogdit.core.clock import stand_still
 from blogdit.core.errors import InputError
 
 MOST_THREADS = 1024  # some thousands end in a crash of OpenMP
@@ -31,6 +34,26 @@ def resolve_device(name: str = "auto") -> torch.device:
 def runs_kernels(device: torch.device) -> bool:
     """Whether our kernels can be used there. (Called in compiled code: nothing that a compiler cannot see through.)"""
     return device.type == "cuda" and HAS_TRITON
+
+
+def stand_still_while_compiling() -> None:
+    """From now on no instance pays for the compilation of a kernel. Triton before 3.4 cannot tell how long it takes."""
+    knobs = getattr(importlib.import_module("triton"), "knobs", None)
+    if knobs is None or not hasattr(knobs.compilation, "listener") or isinstance(knobs.compilation.listener, _Listener):
+        return
+    knobs.compilation.listener = _Listener(knobs.compilation.listener)
+
+
+class _Listener:
+    """Triton calls it after every compilation."""
+
+    def __init__(self, another: Callable[..., None] | None):
+        self.another = another  # that was there before
+
+    def __call__(self, **what: Any) -> None:
+        stand_still(what["times"].total / 1e6)  # microseconds
+        if self.another is not None:
+            self.another(**what)
 
 
 def set_threads(threads: int | None) -> None:

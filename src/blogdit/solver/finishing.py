@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from blogdit.core.clock import working_time
 from blogdit.core.constraints import IntArray
 from blogdit.core.instance import Instance
 from blogdit.finishers import choose, make
@@ -73,9 +74,9 @@ class Finishing:
             return
         finisher.prepare()
         members = [slots.members[place] for place in places]
-        deadline, began = self._deadline(members), time.monotonic()
+        deadline, began = self._deadline(members), working_time()
         self._run(slots, places, finisher, deadline)
-        elapsed = time.monotonic() - began
+        elapsed = working_time() - began
         for slot in members:
             slot.finishes += 1
             slot.budget.finished += self.clock.own_seconds(elapsed, len(members))
@@ -84,10 +85,10 @@ class Finishing:
         """Where steps are counted, finishers do a fixed amount of work: the answer does not depend on the clock."""
         if self.options.steps is not None:
             seconds = self.clock.all_seconds([slot.budget.limit - slot.budget.spent for slot in members])
-            end = time.monotonic() + seconds
-            return Deadline(stopped=lambda: self.clock.ends() or time.monotonic() >= end)
+            end = working_time() + seconds
+            return Deadline(stopped=lambda: self.clock.ends() or working_time() >= end)
         seconds = self.clock.all_seconds([slot.budget.finishing_left for slot in members])
-        return Deadline(min(seconds, self.clock.end - time.monotonic()), lambda: self.session.stopping)
+        return Deadline(min(seconds, self.clock.end - time.monotonic()), self.clock.ends)
 
     def _run(self, slots: Slots, places: list[int], finisher: Finisher, deadline: Deadline) -> None:
         states = zip(places, slots.chain_values(places), strict=True)

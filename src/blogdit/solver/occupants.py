@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import torch
 
+from blogdit.core.clock import working_time
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.network.checkpoint import Model
@@ -58,7 +59,7 @@ class Occupants:
         if inside and free < max(1, self.capacity(shape) // 4):
             return self.slots
         left = len(inside) + len(queue) + self.session.elsewhere()
-        began = time.monotonic()
+        began = working_time()
         if not (fitting := self._alike(queue, shape, free, left)):
             return self.slots
         self.sampler = None  # its memory is for the next one
@@ -69,7 +70,7 @@ class Occupants:
             queue.put_back(fitting)
             raise
         for slot in fitting:  # what it took to let them in is time of theirs
-            slot.budget.sampled += self.clock.own_seconds(time.monotonic() - began, len(fitting))
+            slot.budget.sampled += self.clock.own_seconds(working_time() - began, len(fitting))
         return self.slots
 
     def _alike(self, queue: Queue, shape: Shape, free: int, left: int) -> list[Slot]:

@@ -17,11 +17,13 @@ from dataclasses import replace
 
 import torch
 
+from blogdit.core.clock import working_time
 from blogdit.core.instance import Instance
 from blogdit.core.result import Result
 from blogdit.method.blocks import decode
 from blogdit.network.checkpoint import Model
 from blogdit.network.inference import inference_copy
+from blogdit.network.runtime import runs_kernels, stand_still_while_compiling
 from blogdit.solver.answers import Answers
 from blogdit.solver.events import Finished, Step
 from blogdit.solver.finishing import Finishing
@@ -51,6 +53,8 @@ class Solver:
         session: Session | None = None,
     ):
         self.options, self.device = options, torch.device(device)
+        if runs_kernels(self.device):
+            stand_still_while_compiling()
         self.model = replace(model, denoiser=inference_copy(model.denoiser, self.device))
         self.session = Session() if session is None else session
         self.clock = Clock(options, self.device, self.session)
@@ -108,7 +112,7 @@ class Solver:
         trace, members, count = self.session.trace, slots.open, self._steps_until_look(slots)
         if count == 0:
             return []
-        began, sampler = time.monotonic(), self.occupants.sampler_of(slots)
+        began, sampler = working_time(), self.occupants.sampler_of(slots)
         before = decode(slots.logits, slots.batch) if trace else None
         stepped = sampler.once() if trace else sampler.advance(count)
         for slot in slots.members:
@@ -116,7 +120,7 @@ class Solver:
         self.steps_done += count * len(members)
         self.occupants.records = sampler.records
         slots.reached.any().item()  # waits for the device
-        elapsed = time.monotonic() - began
+        elapsed = working_time() - began
         for slot in members:
             slot.budget.sampled += self.clock.own_seconds(elapsed, len(members))
         self.pace.learn(slots.batch.chains * sum(slot.work for slot in members), elapsed / count)
