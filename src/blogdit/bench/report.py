@@ -3,7 +3,7 @@
 RESULTS has a folder for each suite with its records: files *.jsonl or *.jsonl.gz, of one or of several runs. A document
 has two lines for each suite, and all that is between them is replaced:
 
-    <!-- begin SUITE -->            the table and the figure
+    <!-- begin SUITE -->            the first table and the figure; `blogdit bench` also writes differences and seconds
     <!-- begin SUITE figure -->     the figure alone
     <!-- end SUITE -->
 
@@ -57,7 +57,7 @@ def _report(name: str, folder: Path, document: Path) -> tuple[str, str]:
     image = document.parent / "figures" / f"{name.replace('/', '-')}.png"
     image.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as made:
-        write_report(suite, records, Path(made))
+        write_report(suite, records, Path(made), brief=True)
         shutil.copyfile(Path(made) / FIGURE, image)
         table = re.sub(r"\A## .*\n\n", "", (Path(made) / TABLE).read_text())  # the document has its own headings
     return table, f"![{name}](figures/{image.name})\n"

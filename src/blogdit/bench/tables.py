@@ -35,11 +35,11 @@ def published() -> dict[str, dict[str, dict[str, Any]]]:
     return tomllib.loads((Path(__file__).parent / "published.toml").read_text())
 
 
-def write_report(suite: Suite, records: Sequence[Record], out: Path) -> None:
-    """The table and the figure of a suite, from its records: of the cases that they have."""
+def write_report(suite: Suite, records: Sequence[Record], out: Path, brief: bool = False) -> None:
+    """The tables and the figure of a suite, from its records: of the cases that they have. `brief`: the first table."""
     there = {record["case"] for record in records}
     suite = replace(suite, cases=tuple(case for case in suite.cases if case.name in there))
-    text = f"## {suite.title}\n\n{table(suite, records)}\n{footer(suite, records)}"
+    text = f"## {suite.title}\n\n{table(suite, records, brief)}\n{footer(suite, records)}"
     (out / TABLE).write_text(text)
     if records:
         from blogdit.bench.plots import draw
@@ -47,9 +47,12 @@ def write_report(suite: Suite, records: Sequence[Record], out: Path) -> None:
         draw(suite, records, out / FIGURE)
 
 
-def table(suite: Suite, records: Sequence[Record]) -> str:
+def table(suite: Suite, records: Sequence[Record], brief: bool = False) -> str:
     """Rows in the order of the suite, then others. A system without records has no row, but for published numbers."""
-    return TABLES[suite.table](suite, names_of(records, suite.entrants), Records(records))
+    labels, all_records = names_of(records, suite.entrants), Records(records)
+    if brief and suite.table == "systems":
+        return _values(suite, labels, with_raw(all_records))
+    return TABLES[suite.table](suite, labels, all_records)
 
 
 # -- tables -------------------------------------------------------------------------------------------------------
