@@ -131,9 +131,9 @@ def test_a_condition_lifts_the_bound():
 
 
 def test_a_tuple_that_a_given_rules_out_is_no_rule():
-    table = Table([[0, 1]], [[0, 0], [0, 1], [1, 1]])
-    found = rules_of(literals_of(Instance([2, 2], [table], givens={0: 0})))
-    assert [set(amounts) for kind, amounts in found if kind == TUPLE] == [{2}, {3}]
+    table = Table([[0, 1, 2]], [[0, 0, 0], [0, 1, 1], [1, 1, 0]])
+    found = rules_of(literals_of(Instance([2, 2, 2], [table], givens={0: 0})))
+    assert [set(amounts) for kind, amounts in found if kind == TUPLE] == [{2, 4}, {3, 5}]
 
 
 def test_functions_know_what_values_mean():

@@ -9,7 +9,7 @@ its values", "at most one variable of this row takes the value k", "the amounts 
 - The largest, the smallest and a chosen one of some variables: literals have the number that they mean.
 - Soft constraints are rules with a weight.
 
-Constraints and terms on two variables are pairs of literals (`neighbours.py`).
+Constraints and terms on two variables are pairs of literals (`in_pairs.py`, `neighbours.py`).
 
 "b exactly where the sum is between two bounds" is told in one direction. The energy knows the other.
 """

@@ -16,8 +16,9 @@ from torch import Tensor
 
 from blogdit.core.derived import sources
 from blogdit.core.instance import Instance
+from blogdit.method.in_pairs import Weighted, in_pairs
 from blogdit.method.relations import relation_list, value_features
-from blogdit.method.tensors import PairRows, build_derived, build_terms, pad, pair_terms
+from blogdit.method.tensors import PairRows, build_derived, build_terms, normal_form, pad, pair_terms
 from blogdit.method.terms import DerivedTerms, PairTerms, Terms
 
 # A group is crowded if at least this share of all pairs of variables is related. There a GPU takes no longer for all
@@ -63,7 +64,7 @@ class Structure(Terms):
 def build_structure(members: Sequence[Instance], count: int, width: int) -> Structure:
     """Of instances padded to `count` variables and `width` values."""
     domains = [one.domains for one in members]
-    must_hold = build_terms(domains, [[(g, np.ones(len(g))) for g in one.constraints] for one in members], width)
+    must_hold = build_terms(domains, [normal_form(one) for one in members], width)
     sizes = [i.domain_sizes for i in members]
     dims = max((i.positions.shape[1] for i in members if i.positions is not None), default=0)
     places = [np.zeros((i.size, 0), np.int64) if i.positions is None else i.positions for i in members]
@@ -89,10 +90,14 @@ def build_structure(members: Sequence[Instance], count: int, width: int) -> Stru
         crowded=torch.tensor([len(r[0]) >= CROWDED * n**2 for r, n in zip(relations, tiled, strict=True)]),
         numbers=_numbers(members, count, width),
         derived=build_derived(members, count),
-        soft=build_terms(domains, [() if one.objective is None else one.objective.soft for one in members], width),
+        soft=build_terms(domains, [_soft(one) for one in members], width),
         **{field.name: getattr(must_hold, field.name) for field in fields(must_hold)},
         **_objective(members, count, width),
     )
+
+
+def _soft(instance: Instance) -> list[Weighted]:
+    return [] if instance.objective is None else in_pairs(instance.objective.soft, instance.domains)
 
 
 def _objective(members: Sequence[Instance], count: int, width: int) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from blogdit.core.constraints import (
 from blogdit.core.derived import sources
 from blogdit.core.domains import Domains
 from blogdit.core.instance import Instance
+from blogdit.method.in_pairs import Weighted, in_pairs
 from blogdit.method.terms import (
     ALWAYS,
     Definitions,
@@ -43,8 +44,6 @@ from blogdit.method.terms import (
 )
 
 KINDS = (NotEqual, Conflict, AllDifferent, Linear, Count, Sum, Function, Table)  # those that have a tensor form below
-
-Weighted = tuple[Any, FloatArray]  # a group of constraints and their weights
 
 
 def pad(arrays: Sequence[npt.NDArray[Any]], length: int | None = None, fill: float = 0) -> Tensor:
@@ -268,6 +267,12 @@ def _tables(per_instance: Sequence[Sequence[Weighted]]) -> TableTerms:
     return TableTerms(variables, values, present, owner, pad(weights), _members(per_instance))
 
 
+def normal_form(instance: Instance) -> list[Weighted]:
+    """The constraints that must hold. Those that define a variable stay as they are."""
+    weighted = [(group, np.ones(len(group))) for group in instance.constraints]
+    return in_pairs(weighted, instance.domains, {number for _, number, _ in instance.derived})
+
+
 def build_derived(members: Sequence[Instance], count: int) -> DerivedTerms:
     """Of instances padded to `count` variables."""
     return _derived(members, count) if any(one.derived for one in members) else _nothing_derived(len(members), count)
@@ -283,10 +288,10 @@ def _derived(members: Sequence[Instance], count: int) -> DerivedTerms:
     rows: dict[str, list[list[tuple[int, int, int]]]] = {name: [[] for _ in members] for name in names}
     masks, pairs, depth = [], [], 0
     for place, one in enumerate(members):
-        depths = np.zeros(one.size, np.int64)
+        depths, groups = np.zeros(one.size, np.int64), [group for group, _ in normal_form(one)]
         for variable, number, row in one.derived:
-            group = one.constraints[number]
-            first = sum(len(other) for other in one.constraints[:number] if type(other) is type(group))
+            group = groups[number]
+            first = sum(len(other) for other in groups[:number] if type(other) is type(group))
             coefficient, name = 1, group.kind
             if isinstance(group, Sum) and group.when is not None:
                 name = "truth"
