@@ -112,7 +112,7 @@ def _solver_for_problem(
 
 
 def model_name(problem: str, found: Mapping[str, Path]) -> str | None:
-    """The bundled model of a problem, or the one that stands in for it."""
+    """The bundled model of a problem, the one that stands in for it, or the general one."""
     stand_in = families()[problem].stand_in if problem in families() else None
     return next((name for name in (problem, stand_in, GENERAL) if name in found), None)
 

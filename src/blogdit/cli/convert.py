@@ -27,7 +27,7 @@ def convert(
     The suffix of B tells the format, or --to does. Without either it is the one that people use for the problem. A
     folder gets one file for each instance. Nothing is overwritten.
 
-    \\b
+    \b
     Examples:
       blogdit convert graph.col graph.json --colors 5
       blogdit convert cut.gset cut.qubo

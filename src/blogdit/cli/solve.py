@@ -52,7 +52,11 @@ def solve(
     ] = None,
     finish_share: Annotated[float | None, typer.Option(help="Its part of a time limit, up to 1 (default 0.5).")] = None,
     model: Annotated[
-        str | None, typer.Option(help="A bundled model or a file; else that of the problem.", autocompletion=models)
+        str | None,
+        typer.Option(
+            help="A bundled model, a file or the folder of a training run; else that of the problem, or general.",
+            autocompletion=models,
+        ),
     ] = None,
     device: Device = "auto",
     threads: Annotated[int | None, typer.Option(min=1, help="Threads on the CPU.")] = None,

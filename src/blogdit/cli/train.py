@@ -35,15 +35,17 @@ def train(
     device: Device = "auto",
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard files.")] = False,
 ) -> None:
-    """Train a model for a problem family, without labels.
+    """Train a model for a problem, without labels.
 
     Instances are generated unless --data names files. A problem of your own is a Python file with a function
     generate(rng) that returns an instance (docs/training.md). If you have instances only, PROBLEM is what their JSON
-    has as "problem", with --data; without --valid one in ten of them chooses the best weights. --out receives
-    best.safetensors and last.safetensors (models for `blogdit solve --model`), log.jsonl (every loss term of every
-    update) and state.safetensors (to resume).
-    A run that was stopped or killed at any moment goes on with --resume. With several GPUs, start it with torchrun.
-    --minutes begin with the first update: preparing the instances and the last scoring come on top.
+    has as "problem", with --data; without --valid one in ten of them chooses the best weights. Sudoku and Latin squares
+    also learn from their own verified answers.
+
+    --out receives best.safetensors and last.safetensors (models for `blogdit solve --model`), log.jsonl (every loss
+    term of every update) and what --resume needs. A run that was stopped or killed at any moment goes on with
+    --resume. With several GPUs, start it with torchrun. --minutes begin with the first update: preparing the instances
+    and the last scoring come on top.
 
     \b
     Examples:
@@ -51,7 +53,7 @@ def train(
       blogdit train coloring --minutes 25 --out runs/coloring --device cuda
       blogdit train sudoku --minutes 25 --out runs/sudoku --resume
       blogdit train my_problem.py --minutes 10 --out runs/mine
-      blogdit train my_problem.py --from coloring --minutes 10 --out runs/mine
+      blogdit train my_problem.py --from general --minutes 10 --out runs/mine
       blogdit train timetable --data exams.jsonl --minutes 10 --out runs/timetable     (instances of your own)
       blogdit train coloring --from coloring --set own_answers=0.3 --minutes 10 --out runs/better
       blogdit train sudoku --set selector=all --updates 1000 --out runs/dit     (an ablation)

@@ -29,10 +29,10 @@ class DenoiserConfig:
     signed: bool = False  # relations have weights: attention follows their size, heads are split by their sign
     edge_features: bool = False  # learn how the kinds of relations bias attention; slower
     position_dims: int = 0  # dimensions of the grid that variables lie on; 0: variables have no place
-    # "literals" sees every constraint (literal.py), "axis" pairs of variables (value_axis.py); "table" is an ablation.
+    # "literals" sees constraints (literal.py), "axis" pairs of variables (value_axis.py); "table" is an ablation.
     values: Literal["axis", "literals", "table"] = "axis"
-    # What "literals" know of constraints: "different" is enough for all-different and pairs; "every" knows amounts,
-    # bounds and costs.
+    # What "literals" see: "different" all-different constraints alone; "every" all kinds, with amounts, bounds, costs
+    # and pairs.
     sees: Literal["different", "every"] = "different"
     loops: int = 1  # how often the layers of "literals" run, with the same weights
     max_values: int = 0  # of a table

@@ -43,7 +43,7 @@ class SolveOptions:
     chains: int = 1
     block: SelectorName = "random"
     schedule: Literal["cycle", "budget"] = "cycle"  # the block's size falls over `cycle` steps, or over the budget
-    cycle: int = 100  # a chain that has not improved for so many steps starts its block schedule again (reheat)
+    cycle: int = 100  # steps of a block schedule; a chain that is past them and stuck starts it again (reheat)
     finish: str = "auto"  # which finisher follows the sampler: auto, none, or a name
     finish_share: float = 0.5  # of a time limit, for the finisher (measured: docs/results.md); 1: the sampler has none
     batch_size: int | None = None  # instances on the device at a time; None: what suits it

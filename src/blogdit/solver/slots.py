@@ -1,4 +1,4 @@
-"""Who is on the device: the instances of one batch and the state of their chains.
+"""The slots of one batch on the device: its instances, and the state of their chains.
 
 Instances that are done leave, others of the same shape join. The noise of an instance depends on the seed and on the
 instance alone, so its numbers do not depend on its company.
