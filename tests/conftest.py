@@ -83,14 +83,15 @@ class Recorder:
 
     name = "recorder"
 
-    def __init__(self, clock=None, seconds=None, answer=None):
+    def __init__(self, clock=None, seconds=None, answer=None, loads=False):
         self.clock, self.seconds, self.answer, self.calls, self.prepared = clock, seconds, answer, [], False
+        self.is_prepared = not loads
 
     def supports(self, instance):
         return True
 
     def prepare(self):
-        self.prepared = True
+        self.prepared = self.is_prepared = True
 
     def finish(self, tasks, deadline, seed):
         from blogdit.finishers.base import Finish

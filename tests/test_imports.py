@@ -146,20 +146,37 @@ def test_import_loads_nothing():
     assert run.stdout.strip() == "[]"
 
 
+HEAVY = ("torch", "ortools", "pandas", "scipy", "networkx", "matplotlib", "rich", "ray", "uvicorn")
+OWN = ("bench", "training", "web")  # rooms that no light command and no plain solve enters
+
+
+def loaded_by(command, folder, rooms=OWN):
+    """What `blogdit COMMAND` has imported in the end, of packages that take long and of rooms."""
+    code = (
+        f"import sys\nfrom blogdit.cli.app import run\ncode = run({command})\n"
+        f"heavy = {{name.split('.')[0] for name in sys.modules}} & set({HEAVY})\n"
+        f"rooms = [room for room in {rooms} if 'blogdit.' + room in sys.modules]\n"
+        "print(code, *sorted(heavy), *rooms)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=folder)
+    return done.stdout.splitlines()[-1]
+
+
 @pytest.mark.parametrize(
     "command", [["info"], ["info", "sudoku"], ["generate", "sudoku", "--out", "-"], ["verify", "PUZZLES", "SOLUTIONS"]]
 )
 def test_light_commands_load_no_torch(command, tmp_path):
-    """Nor OR-Tools: they are there in half a second."""
+    """Nor OR-Tools, Rich and the other commands: they are there in less than half a second."""
     solved = "1234341221434321"
     (tmp_path / "PUZZLES").write_text(f"{solved[:8]}........\n")
     (tmp_path / "SOLUTIONS").write_text(f"{solved}\n")
-    code = (
-        f"import sys\nfrom blogdit.cli.app import run\ncode = run({command})\n"
-        "print(code, sorted({'torch', 'ortools', 'pandas'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
-    assert done.stdout.splitlines()[-1] == "0 []"
+    assert loaded_by(command, tmp_path) == "0"
+
+
+def test_an_easy_solve_loads_nothing_but_torch(tmp_path):
+    """No finisher is loaded for a puzzle that the sampler solves, and no picture where nobody watches."""
+    (tmp_path / "puzzle.txt").write_text("12343412........\n")
+    assert loaded_by(["solve", "puzzle.txt", "--steps", "500"], tmp_path) == "0 torch"
 
 
 def test_solving_loads_no_training():

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import pickle
 import signal
 import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +24,7 @@ from blogdit.problems import generate
 
 pytest.importorskip("ray.data", reason="Ray cannot be imported here; pip install 'blogdit[ray]'")
 import ray
+import ray.data
 
 from blogdit.integrations import ray as cluster
 
@@ -69,6 +76,94 @@ def test_a_killed_worker_changes_nothing(tmp_path, two_cores):
     rows = ray.data.from_items([{"instance": json.dumps(to_json(one))} for one in PUZZLES])
     done = cluster.solve(rows, tmp_path, device="cpu", **OPTIONS)
     assert (done.solved, done.skipped) == (0, 12)
+
+
+def test_instances_are_read_while_others_are_solved(tmp_path, two_cores, monkeypatch):
+    """Of a stream without end no more is read than two workers have in work and next to it. Told to stop, they keep
+    what is done, and their processes end; the next run does the rest."""
+    monkeypatch.setattr(cluster, "LARGEST_SHARD", 1)  # each instance is a shard
+    read, workers = [], set()
+
+    def endless():
+        for number, one in enumerate(itertools.cycle(PUZZLES)):
+            read.append(number)
+            yield replace(one, name=f"e{number}")
+
+    def look(shard):
+        workers.add(shard.worker)
+        seen.append(len(read))
+
+    seen: list[int] = []
+    done = cluster.solve(
+        endless(), tmp_path, device="cpu", on_shard=look, stopped=lambda: len(seen) >= 6, **OPTIONS
+    )  # fmt: skip
+    ahead = 2 * cluster.AHEAD
+    assert all(number <= shards + ahead for shards, number in enumerate(seen))
+    records = lines_of(tmp_path)
+    assert done.solved == len(records) == len({one["instance"] for one in records})
+    assert 6 <= len(records) <= len(read) <= 6 + ahead
+    for worker in workers:
+        wait_for_the_end_of(worker)
+    again = [replace(one, name=f"e{number}") for number, one in enumerate(PUZZLES)]
+    more = cluster.solve(again, tmp_path, device="cpu", workers=1, **OPTIONS)
+    assert more.skipped + more.solved == 12
+    assert sorted(int(one["instance"][1:]) for one in lines_of(tmp_path)) == list(range(12))
+
+
+def test_a_signal_ends_the_command_with_what_is_done(tmp_path, two_cores, monkeypatch, solve):
+    path, folder = tmp_path / "p.jsonl", tmp_path / "answers"
+    formats.write(PUZZLES, path, "json")
+    monkeypatch.setattr(cluster, "LARGEST_SHARD", 1)
+    write = cluster.Folder.write
+
+    def write_and_stop(self, records):
+        write(self, records)
+        if len([*folder.glob("*.jsonl")]) == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(cluster.Folder, "write", write_and_stop)
+    command = (path, "--ray", "local", "--out", folder, "--steps", 3, "--chains", 1, "--finish", "none", "--threads", 2)
+    code, _, err = solve(*command)
+    assert code == 143
+    assert "stopped by SIGTERM" in err
+    assert 1 <= len(lines_of(folder)) <= 1 + cluster.AHEAD
+    code, _, err = solve(*command, "--resume")
+    assert code in (0, 3)
+    assert sorted(one["instance"] for one in lines_of(folder)) == sorted(one.name for one in PUZZLES)
+
+
+def test_what_kills_its_workers_is_named_and_the_rest_is_solved(two_cores, monkeypatch):
+    monkeypatch.setattr(cluster, "ATTEMPTS", 1)
+    monkeypatch.setattr(cluster, "_described", lambda shard: f"a shard of {len(shard)}")
+    crew = cluster.Crew(ray, (None, "cpu"), 1, 1, OPTIONS)
+    fine, deadly = pickle.dumps(PUZZLES[0]), pickle.dumps(Deadly())
+    outcomes = list(crew.run(iter([[deadly, fine], [fine], [fine]]), lambda: False))
+    crew.dismiss()
+    assert [len(one.records) for one in outcomes if not one.errors] == [1, 1]
+    assert [one.errors for one in outcomes if one.errors] == [
+        ["a shard of 2: not solved; 2 workers died while they had it"]
+    ]
+
+
+class Deadly:
+    """Ends the process that unpickles it."""
+
+    def __reduce__(self):
+        return os._exit, (1,)
+
+
+def wait_for_the_end_of(process):
+    """Ray ends it in its own time."""
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        try:
+            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return
+        if state == "Z":
+            return
+        threading.Event().wait(0.05)
+    raise AssertionError(f"{process} goes on")
 
 
 def test_a_folder_of_answers_is_gone_on_with_only_if_asked(tmp_path):

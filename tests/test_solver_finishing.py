@@ -43,6 +43,24 @@ def test_sampler_and_finisher_take_turns(clock, recorder):
     assert result.status == "unknown"
 
 
+def test_the_sampler_has_the_whole_first_turn_if_the_finisher_must_be_loaded(clock, recorder):
+    """An easy instance does not wait for a library. The finisher gets its share none the less."""
+    clock.tick = 0.05
+    solver = clock.solver(time_limit=10.5)
+    one = recorder(solver, clock, loads=True, answer=lambda task: seen.append(clock.now) or Finish(None))
+    seen, began = [], clock.now
+    solved_by(solver, TRIANGLE)
+    assert seen[0] - began == pytest.approx(0.5 + 0.25, abs=0.11), "the recorder takes its time first"
+    assert [left for _, _, left in one.calls] == pytest.approx([0.25, 1.0, 4.0], abs=0.06)
+
+
+def test_a_finisher_that_must_be_loaded_does_not_wait_for_a_sampler_that_takes_no_step(clock, recorder):
+    solver = clock.solver(time_limit=10.5, finish_share=1.0)
+    one = recorder(solver, clock, loads=True)
+    assert solved_by(solver, TRIANGLE).steps == 0
+    assert [left for _, _, left in one.calls] == pytest.approx([0.5, 2.0, 8.0])
+
+
 def test_a_finisher_that_is_done_at_once_is_asked_once_in_every_turn(clock, recorder):
     solver = clock.solver(time_limit=10.5)
     one = recorder(solver, clock, seconds=1e-6)

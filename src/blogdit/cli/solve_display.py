@@ -1,17 +1,16 @@
-"""What a person watches while `blogdit solve` works, on stderr; where that is no terminal, the steps of `--live`."""
+"""What a person watches while `blogdit solve` works, on stderr; where that is no terminal, the steps of `--live`.
+
+Rich is imported with the first picture: what is solved before that, or without a terminal, does not wait for it.
+"""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-
-from rich.console import Group
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from blogdit import formats
 from blogdit.cli.printing import stderr_console, tell
@@ -24,6 +23,12 @@ from blogdit.problems.answers import render
 from blogdit.solver.events import Step
 from blogdit.solver.streams import SolverPool
 
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.live import Live
+    from rich.table import Table
+    from rich.text import Text
+
 REDRAW = 0.1  # seconds
 
 
@@ -32,12 +37,11 @@ class Display:
 
     def __init__(self, pool: SolverPool, tally: Tally, limit: float | None, live: bool):
         self.pool, self.tally, self.limit, self.live = pool, tally, limit, live
-        self.console = stderr_console()
-        self.visible = self.console.is_terminal
+        self.visible = sys.stderr.isatty()
         self.total: int | None = None  # instances, if somebody has counted them
         self.started = self.drawn = time.monotonic()
         self.focus: Step | None = None
-        self.screen = Live(console=self.console, auto_refresh=False, transient=True, redirect_stdout=False)
+        self.screen: Live | None = None
 
     @property
     def seconds(self) -> float:
@@ -48,6 +52,8 @@ class Display:
         now = time.monotonic()
         if self.visible and now - self.drawn >= REDRAW:
             self.drawn = now
+            if self.screen is None:
+                self.screen = self._open()
             self.screen.update(self._picture(), refresh=True)
 
     def show(self, step: Step) -> None:
@@ -65,26 +71,37 @@ class Display:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Let something be printed: the picture is taken away and drawn again."""
-        active = self.screen.is_started
-        if active:
+        if self.screen is not None:
             self.screen.stop()
         yield
-        if active:
+        if self.screen is not None:
             self.screen.update(self._picture())
             self.screen.start()
 
+    def _open(self) -> Live:
+        from rich.live import Live
+
+        screen = Live(console=stderr_console(), auto_refresh=False, transient=True, redirect_stdout=False)
+        screen.start()
+        return screen
+
     def __enter__(self) -> Display:
-        if self.visible:
-            self.screen.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
 
     def close(self) -> None:
-        self.screen.stop()
+        """For good."""
+        if self.screen is not None:
+            self.screen.stop()
+        self.visible, self.screen = False, None
 
     def _picture(self) -> Group | Table:
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+
         line = Table.grid(padding=(0, 1))
         bar = ProgressBar(self.total or 1, self.tally.done + self.tally.skipped, width=20, pulse=self.total is None)
         line.add_row(bar, self._progress())
@@ -126,6 +143,8 @@ def count_instances(files: Sequence[Path]) -> int | None:
 
 def picture_of(step: Step) -> Text:
     """The state of an instance: what the family shows of its answers, or a table."""
+    from rich.text import Text
+
     instance = step.instance
     family = families().get(instance.problem)
     if family is not None and family.marks:

@@ -7,10 +7,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from rich.table import Table
-
 from blogdit import formats
-from blogdit.cli.printing import say, show, stderr_console
+from blogdit.cli.printing import say, show, tell
 from blogdit.core.result import VALID, Result, Status
 from blogdit.core.text import harmless
 from blogdit.problems.answers import render
@@ -124,25 +122,23 @@ class Tally:
         return 2 if self.broken else 0
 
     def print_summary(self, seconds: float, steps: int, note: str = "") -> None:
-        console = stderr_console()
-        table = Table(box=None, pad_edge=False)
-        table.add_column("problem")
         seen = [status for status in STATUSES if self.number(status)]
-        for name in ("instances", *seen, "mean steps", "mean seconds"):
-            table.add_column(name, justify="right")
+        rows = [["problem", "instances", *seen, "mean steps", "mean seconds"]]
         for problem in sorted({problem for problem, _ in self.results}):
             counts = [self.results[problem, status] for status in seen]
             number = sum(counts)
             means = f"{self.steps[problem] / number:.1f}", f"{self.seconds[problem] / number:.2f}"
-            table.add_row(harmless(problem), str(number), *map(str, counts), *means)
-        if table.row_count:
-            console.print(table)
+            rows.append([harmless(problem), str(number), *map(str, counts), *means])
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for first, *others in rows if len(rows) > 1 else ():
+            cells = (cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))
+            tell("  ".join([first.ljust(widths[0]), *cells]))
         facts = [f"{_number(self.done, 'instance')} in {seconds:.1f} s, {steps / max(seconds, 1e-9):.1f} steps/s"]
         without = f", {self.skipped_invalid} of them without a valid answer" if self.skipped_invalid else ""
         facts += [f"{self.skipped} answered before{without}"] if self.skipped else []
         facts += [f"{_number(self.broken, 'input')} could not be used"] if self.broken else []
         facts += [f"{self.unfinished} unfinished"] if self.unfinished else []
-        console.print("; ".join(facts + ([note] if note else [])), soft_wrap=True)
+        tell("; ".join(facts + ([note] if note else [])))
 
 
 def _number(count: int, what: str) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from blogdit.cli.interrupts import Interrupts, Reading
 from blogdit.cli.printing import warn
 from blogdit.cli.solve_output import Tally
 from blogdit.core.errors import InputError
@@ -46,13 +46,13 @@ def solve_on_cluster(
             raise InputError("stopped at the first broken instance (--strict)")
 
     connect(address)
-    logging.getLogger("ray.data").setLevel(logging.ERROR)  # only our own lines go to the terminal
-    instances = read_all(find_files(paths, leave_out=[out]), problem, colors, None if strict else report, limits)
-    done = solve(
-        instances, out, model=model, device=device, resume=resume, cores=cores or 1, on_shard=on_shard,
-        **options,
-    )  # fmt: skip
+    with Interrupts() as interrupts:  # not before: Ray has a handler of its own
+        instances = read_all(find_files(paths, leave_out=[out]), problem, colors, None if strict else report, limits)
+        done = solve(
+            Reading(instances, interrupts), out, model=model, device=device, resume=resume, cores=cores or 1,
+            on_shard=on_shard, stopped=lambda: interrupts.received is not None, **options,
+        )  # fmt: skip
     tally.skipped, tally.skipped_invalid = done.skipped, done.skipped_invalid
-    steps = sum(tally.steps.values())
-    tally.print_summary(time.monotonic() - started, steps)
-    return tally.exit_code(cut_short=False)
+    note = f"stopped by {interrupts.received.name}" if interrupts.received is not None else ""
+    tally.print_summary(time.monotonic() - started, sum(tally.steps.values()), note)
+    return interrupts.exit_code or tally.exit_code(cut_short=False)

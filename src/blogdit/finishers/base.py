@@ -66,6 +66,11 @@ class Finisher(Protocol):
         """Whether it can work on such an instance at all."""
         ...
 
+    @property
+    def is_prepared(self) -> bool:
+        """Whether all is loaded that it needs."""
+        ...
+
     def prepare(self) -> None:
         """Load what it needs. Called before the first `finish`; no instance pays for it."""
         ...

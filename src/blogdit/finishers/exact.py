@@ -6,6 +6,7 @@ could change what the status means.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -44,6 +45,10 @@ class Exact:
 
     def supports(self, instance: Instance) -> bool:
         return True
+
+    @property
+    def is_prepared(self) -> bool:
+        return "ortools.sat.python.cp_model" in sys.modules
 
     def prepare(self) -> None:
         """Importing OR-Tools takes about half a second, once."""

@@ -101,6 +101,7 @@ class LocalSearch:
     """What the local searches share: they work on batches, which share the time evenly, and keep the best start."""
 
     name: str
+    is_prepared = True
 
     def __init__(self, device: torch.device | str = "cpu", threads: int | None = None):
         """Without a GPU a search runs on one core, whatever `threads` says."""

@@ -1,20 +1,23 @@
 """Solve on all machines of a Ray cluster: `solve(instances, "answers/")`.
 
-The driver reads the instances and cuts them into shards. One worker per GPU (or per group of cores) solves a shard at a
-time, and the driver writes its answers as one file, whole or not at all. A shard whose worker dies goes to another one:
-its answers reach the driver once, or not yet. The noise of an instance depends on the seed and on the instance alone,
-so with a budget in steps the answers are those of one machine.
+The driver reads the instances while they are solved and cuts them into shards. One worker per GPU (or per group of
+cores) solves a shard at a time, and the driver writes its answers as one file, whole or not at all. The shard of a
+worker that dies is repeated: its answers reach the driver once, or not yet. The noise of an instance depends on the
+seed and on the instance alone, so with a budget in steps the answers are those of one machine.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import pickle
+import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import count
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -29,8 +32,14 @@ from blogdit.formats.solutions import record
 from blogdit.network.runtime import set_threads
 from blogdit.solver.events import Finished
 from blogdit.solver.options import SolveKeywords
+from blogdit.solver.streams import SolverPool
 
 PER_SHARD = 512  # instances: some seconds of work, in which a worker fills its device
+LARGEST_SHARD = 64 << 20  # bytes: a worker that dies loses little, and what waits fits the memory of the driver
+AHEAD = 2  # shards of a worker: one in work, and one that is there when it is done
+ATTEMPTS = 3  # at a shard whose worker died: machines that fail for another reason are rare
+BETWEEN_LOOKS = 0.5  # seconds between questions whether to stop
+GRACE = 30.0  # seconds for workers that were told to stop, to end their step and hand back what is done
 SHARD = "shard-{:06d}.jsonl"
 
 
@@ -56,17 +65,33 @@ class Worker:
     """Solves shards, one after the other, with models that stay loaded."""
 
     def __init__(self, model: str | None, device: str, threads: int | None, options: SolveKeywords):
-        set_threads(threads)
+        self.model, self.device, self.threads, self.options = model, device, threads, options
         self.errors: list[str] = []
-        self.pool = solver_pool(model, device, lambda error: self.errors.append(str(error)), **options)
+        self.pool: SolverPool | None = None
+        self.stopping = False
 
-    def __call__(self, rows: dict[str, Any]) -> dict[str, list[bytes]]:
-        return {"shard": [pickle.dumps(self.solve(pickle.loads(one))) for one in rows["instances"]]}
-
-    def solve(self, instances: list[Instance]) -> Shard:
+    def solve(self, instances: list[bytes]) -> Shard:
+        """Those that were done when `stop` was called have their records, and the others have none."""
+        if self.pool is None:  # not when the worker is made: what is wrong with a model would not reach the driver
+            set_threads(self.threads)
+            self.pool = solver_pool(self.model, self.device, self._note, **self.options)
+        if self.stopping:
+            self.pool.stop()
         self.errors.clear()
-        found = {event.index: event.result for event in self.pool.run(instances) if isinstance(event, Finished)}
-        return Shard([record(found[place]) for place in sorted(found)], list(self.errors), os.getpid())
+        found = {}
+        for event in self.pool.run(map(pickle.loads, instances)):
+            if isinstance(event, Finished) and event.complete:
+                found[event.index] = record(event.result)
+        return Shard([found[place] for place in sorted(found)], list(self.errors), os.getpid())
+
+    def stop(self) -> None:
+        """Ray calls it from another thread while `solve` works."""
+        self.stopping = True
+        if self.pool is not None:
+            self.pool.stop()
+
+    def _note(self, error: InputError) -> None:
+        self.errors.append(str(error))
 
 
 class Folder:
@@ -123,6 +148,7 @@ def solve(
     cores: int = 1,
     per_shard: int = PER_SHARD,
     on_shard: Callable[[Shard], None] = lambda shard: None,
+    stopped: Callable[[], bool] = lambda: False,
     **options: Unpack[SolveKeywords],
 ) -> Summary:
     """Solve instances on a Ray cluster and write their records to `out/shard-*.jsonl`.
@@ -131,61 +157,139 @@ def solve(
     `address` is that of a cluster: "auto" is the one of this machine, "local" a new one; None takes the one that this
     process is connected to, or else a new one. There is a worker for each GPU of the cluster, or without GPUs for each
     `cores` cores; `workers` asks for fewer. `resume` skips instances that `out` holds an answer to. A model that is
-    named by a file must be at that place on every machine. `options` are those of `blogdit.solve`.
+    named by a file must be at that place on every machine. `stopped` is asked now and then: once it says so, what is
+    done is written and the workers end. `options` are those of `blogdit.solve`.
     """
     if options.get("total_time") is not None:
         raise InputError("a total time cannot be divided among machines; expected time_limit or steps")
     solver_pool(None, "cpu", **options)  # finds wrong options before any machine begins
     ray = connect(address)
     folder = Folder(out, resume)
+    crew = None
     try:
         given = map(_from_row, instances.iter_rows()) if hasattr(instances, "iter_rows") else instances
-        left = folder.unanswered(given)
-        shards = [{"instances": pickle.dumps(some)} for some in iter(lambda: list(islice(left, per_shard)), [])]
-        done = 0
-        for shard in _run(ray, shards, (model, device), workers, cores, options):
+        crew, done = Crew(ray, (model, device), workers, cores, options), 0
+        for shard in crew.run(_shards(folder.unanswered(given), per_shard), stopped):
             if shard.records:
                 folder.write(shard.records)
             done += len(shard.records)
             on_shard(shard)
         return Summary(done, folder.skipped, folder.skipped_invalid)
     finally:
+        if crew is not None:
+            crew.dismiss()
         folder.close()
 
 
-def _run(
-    ray: Any,
-    shards: list[dict[str, bytes]],
-    model_and_device: tuple[str | None, str],
-    workers: int | None,
-    cores: int,
-    options: SolveKeywords,
-) -> Iterator[Shard]:
-    """What workers make of the shards, in the order of completion."""
-    if not shards:
-        return
-    resources = ray.cluster_resources()
-    model, device = model_and_device
-    gpus = 0 if device == "cpu" else int(resources.get("GPU", 0))
-    if device == "cuda" and not gpus:
-        raise InputError("the cluster has no GPU; expected --device cpu or auto")
-    most = gpus or int(resources.get("CPU", 1)) // cores
-    if not most:
-        raise InputError(f"the cluster has fewer than {cores} cores")
-    context = ray.data.DataContext.get_current()
-    context.enable_progress_bars = False
-    context.execution_options.preserve_order = False
-    needs = {"num_gpus": 1} if gpus else {"num_cpus": cores}
-    solved = ray.data.from_items(shards, override_num_blocks=len(shards)).map_batches(
-        Worker,
-        fn_constructor_args=(model, "cuda" if gpus else "cpu", None if gpus else cores, options),
-        batch_size=1,
-        # Ray restarts a worker that dies, and repeats its shard.
-        compute=ray.data.ActorPoolStrategy(size=min(most, workers or most, len(shards))),
-        **needs,
-    )
-    for row in solved.iter_rows():
-        yield pickle.loads(row["shard"])
+def _shards(instances: Iterable[Instance], most: int) -> Iterator[list[bytes]]:
+    """Instances as bytes, in groups of some size."""
+    shard, size = list[bytes](), 0
+    for instance in instances:
+        shard.append(pickle.dumps(instance))
+        size += len(shard[-1])
+        if len(shard) >= most or size >= LARGEST_SHARD:
+            yield shard
+            shard, size = [], 0
+    if shard:
+        yield shard
+
+
+@dataclass
+class Job:
+    """A shard on its way."""
+
+    shard: Any  # where Ray has it
+    name: str
+    worker: Any = None
+    deaths: int = 0  # of workers that had it
+
+
+class Crew:
+    """The workers. They are hired as shards come, up to one for each GPU or group of cores."""
+
+    def __init__(
+        self,
+        ray: Any,
+        model_and_device: tuple[str | None, str],
+        workers: int | None,
+        cores: int,
+        options: SolveKeywords,
+    ):
+        self.ray, resources = ray, ray.cluster_resources()
+        model, device = model_and_device
+        gpus = 0 if device == "cpu" else int(resources.get("GPU", 0))
+        if device == "cuda" and not gpus:
+            raise InputError("the cluster has no GPU; expected --device cpu or auto")
+        self.most = gpus or int(resources.get("CPU", 1)) // cores
+        if not self.most:
+            raise InputError(f"the cluster has fewer than {cores} cores")
+        self.most = min(self.most, workers or self.most)
+        self.arguments = (model, "cuda" if gpus else "cpu", None if gpus else cores, options)
+        needs = {"num_gpus": 1} if gpus else {"num_cpus": cores}
+        self.kind = ray.remote(concurrency_groups={"control": 1}, **needs)(Worker)  # `stop` has a thread of its own
+        self.hired: list[Any] = []
+        self.work: dict[Any, Job] = {}  # by the promise of its outcome
+        self.again: list[Job] = []  # whose worker died
+
+    def run(self, shards: Iterator[list[bytes]], stopped: Callable[[], bool]) -> Iterator[Shard]:
+        """What workers make of the shards, in the order of completion."""
+        more, end = True, math.inf
+        while time.monotonic() < end:
+            while not stopped() and (self.again or more) and (worker := self._free(0 if self.again else AHEAD - 1)):
+                if self.again:
+                    self._begin(self.again.pop(), worker)
+                elif more := (shard := next(shards, None)) is not None:
+                    self._begin(Job(self.ray.put(shard), _described(shard)), worker)
+            if not self.work:
+                return
+            if stopped() and math.isinf(end):
+                end = time.monotonic() + GRACE
+                for worker in self.hired:
+                    worker.stop.options(concurrency_group="control").remote()
+            for done in self.ray.wait([*self.work], timeout=BETWEEN_LOOKS)[0]:
+                if (outcome := self._outcome(self.work.pop(done), done)) is not None:
+                    yield outcome
+
+    def _free(self, most: int) -> Any:
+        """Who has the least to do, and at most so many shards; somebody new if all have something to do; else None."""
+        busy = Counter(job.worker for job in self.work.values())
+        busy.update({job.worker: AHEAD for job in self.work.values() if job.deaths})  # alone with a suspect
+        least = min(self.hired, key=lambda worker: busy[worker], default=None)
+        if (least is None or busy[least]) and len(self.hired) < self.most:
+            self.hired.append(least := self.kind.remote(*self.arguments))
+        return least if busy[least] <= most else None
+
+    def _begin(self, job: Job, worker: Any) -> None:
+        job.worker = worker
+        self.work[worker.solve.remote(job.shard)] = job
+
+    def _outcome(self, job: Job, done: Any) -> Shard | None:
+        """What a worker made of a shard; None if the worker died. Which of its shards was to blame nobody knows, so
+        each of them is tried again, on a worker that has nothing else."""
+        try:
+            shard: Shard = self.ray.get(done)
+            return shard
+        except self.ray.exceptions.RayTaskError as error:
+            if isinstance(error.cause, InputError):
+                raise InputError(str(error.cause)) from None
+            raise
+        except self.ray.exceptions.RayActorError:
+            self.hired = [worker for worker in self.hired if worker is not job.worker]
+            job.deaths += 1
+            if job.deaths <= ATTEMPTS:
+                self.again.append(job)
+                return None
+            return Shard([], [f"{job.name}: not solved; {job.deaths} workers died while they had it"], 0)
+
+    def dismiss(self) -> None:
+        for worker in self.hired:
+            self.ray.kill(worker)
+        self.hired.clear()
+
+
+def _described(shard: list[bytes]) -> str:
+    name = pickle.loads(shard[0]).name or "an instance"
+    return name if len(shard) == 1 else f"{name} and {len(shard) - 1} more"
 
 
 def connect(address: str | None) -> Any:
@@ -193,7 +297,6 @@ def connect(address: str | None) -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing calls home
     try:
         import ray
-        import ray.data
     except ModuleNotFoundError:
         raise InputError("Ray is not installed; expected pip install 'blogdit[ray]'") from None
     if address is not None or not ray.is_initialized():

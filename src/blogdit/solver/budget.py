@@ -46,6 +46,11 @@ class Budget:
         return min(first * _turns_together(self.turn + 1), self.limit)
 
     @property
+    def is_first_turn(self) -> bool:
+        """Of several, in which the sampler comes first."""
+        return self.turn == 0 and self.samples and not self.is_last_turn
+
+    @property
     def is_last_turn(self) -> bool:
         return self.turn_end >= self.limit
 

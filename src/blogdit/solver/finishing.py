@@ -43,18 +43,20 @@ class Finishing:
         """Whether the sampler's steps, or its seconds of this turn, are over."""
         if self.options.steps is not None:
             return slot.steps >= self.options.steps or slot.budget.progress >= 1
+        if slot.budget.is_first_turn and not all(finisher.is_prepared for finisher in self._following(slot)):
+            return slot.budget.spent >= slot.budget.turn_end  # to load it takes longer than the rest of this short turn
         return slot.budget.over or slot.budget.is_due()
 
+    def _following(self, slot: Slot) -> tuple[Finisher, ...]:
+        """Who has the next turn. Where steps are counted there is one turn, and all have it one after the other."""
+        chosen = self.of(slot.instance)
+        return chosen if self.options.steps is not None else chosen[min(slot.finishes, len(chosen) - 1) :][:1]
+
     def _groups(self, slots: Slots, places: list[int]) -> list[tuple[Finisher, list[int]]]:
-        """Which finisher works on whom. Where steps are counted there is one turn, and all finishers of an instance
-        have it one after the other."""
+        """Which finisher works on whom."""
         groups: dict[tuple[int, str], tuple[Finisher, list[int]]] = {}
         for place in places:
-            slot = slots.members[place]
-            chosen = self.of(slot.instance)
-            if self.options.steps is None:
-                chosen = chosen[min(slot.finishes, len(chosen) - 1) :][:1]
-            for number, finisher in enumerate(dict.fromkeys(chosen)):
+            for number, finisher in enumerate(dict.fromkeys(self._following(slots.members[place]))):
                 groups.setdefault((number, finisher.name), (finisher, []))[1].append(place)
         return [groups[key] for key in sorted(groups)]
 
