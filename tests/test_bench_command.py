@@ -20,7 +20,7 @@ from blogdit.core.instance import Instance
 from blogdit.core.result import Result
 
 
-def test_every_suite_runs_small(tmp_path, capsys):
+def test_every_suite_runs_small(tmp_path, capsys, little_work):
     """`quick` with next to no budget: every suite leaves records, a table and a figure."""
     arguments = ["bench", "quick", "--out", str(tmp_path), "--limit", "1", "--seconds", "0.1", "--steps", "2"]
     assert run([*arguments, "--device", "cpu"]) == 0
