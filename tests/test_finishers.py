@@ -218,11 +218,11 @@ def as_on_a_gpu(monkeypatch):
     monkeypatch.setattr(tabu, "GPU_MOVES", 12)
     monkeypatch.setattr(annealing, "SWEEPS", {"cpu": 6, "cuda": 6})
     monkeypatch.setattr(annealing, "ROUNDS", {"cpu": 2, "cuda": 2})
-    monkeypatch.setattr(annealing, "CHAINS", 4)
+    monkeypatch.setattr(annealing, "CHAINS", 2)
     monkeypatch.setattr(annealing, "FIRST_SWEEPS", 2)
     for module in (swaps, tabu):
         monkeypatch.setattr(module, "LAUNCH", 1 << 13)  # a few steps or moves in a launch
-    monkeypatch.setattr("blogdit.finishers.annealing_kernel.LAUNCH", 200)
+    monkeypatch.setattr("blogdit.finishers.annealing_kernel.LAUNCH", 100)
     if torch.cuda.is_available():
         return make("cuda")
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)

@@ -188,18 +188,26 @@ def test_a_target_that_nothing_reaches_leaves_a_proof_of_the_optimum():
     assert cut.verify(finish.values).objective == best
 
 
-def test_the_time_is_divided_among_tasks():
-    """Nine that nobody can decide in time, on two cores: each gets its part, and all are late by little."""
+def test_the_time_is_divided_among_tasks(monkeypatch):
+    """Nine on two cores that all take what they are given: each gets a ninth at least, and a quarter at most."""
+    (cut,), now, lanes, parts = generate("maxcut", 1, seed=1, vertices=9), [0.0], [0.0, 0.0], []
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    run = exact._Run([random_task(cut)] * 9, Deadline(2.0), 0, threads=2)
+    for _ in range(9):
+        now[0] = min(lanes)
+        parts.append(run._next_deadline().left)
+        lanes[lanes.index(now[0])] += parts[-1]
+    assert 2 / 9 - 1e-9 < min(parts) <= max(parts) < 2 / 4 + 1e-9
+    assert lanes == pytest.approx([2.0, 2.0])
+
+
+def test_tasks_that_nobody_can_decide_in_time_are_late_by_little():
     chosen = generate("maxcut", 9, seed=1, vertices=150, p_min=0.3, p_max=0.3)
     began = time.monotonic()
-    finishes = Exact(threads=2).finish([random_task(one) for one in chosen], Deadline(2.0), seed=0)
+    finishes = Exact(threads=2).finish([random_task(one) for one in chosen], Deadline(0.5), seed=0)
     assert time.monotonic() - began < 30
-    gains = [
-        one.verify(finish.values).objective - one.verify(random_task(one).starts[0]).objective
-        for one, finish in zip(chosen, finishes, strict=True)
-    ]
-    assert min(gains) >= 0
-    assert sum(gain > 0 for gain in gains) >= 5
+    for one, finish in zip(chosen, finishes, strict=True):
+        assert one.verify(finish.values).objective >= one.verify(random_task(one).starts[0]).objective
 
 
 def test_cores_are_shared():

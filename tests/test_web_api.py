@@ -78,11 +78,11 @@ def test_models_can_be_named_untrained_ones_too(api):
 
 def test_a_job_can_be_stopped(api):
     path = api.post("/solve", json=long_job()).json()["events"]
-    with api.stream("GET", path) as response:
-        assert response.status_code == 200
-        assert api.delete(path).status_code == 204
-        lines = list(response.iter_lines())
-    assert json.loads(lines[-2].removeprefix("data: "))["complete"] is False, "it has not used its 20 seconds"
+    job = api.service.board.channel(path.rpartition("/")[2])
+    wait_until(lambda: len(job.events) > 2)
+    assert api.delete(path).status_code == 204
+    kind, end = events_of(api, path)[-1]
+    assert (kind, end["complete"]) == ("result", False), "it has not used its 20 seconds"
 
 
 def test_unknown_jobs_files_and_methods(api):
