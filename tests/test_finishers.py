@@ -216,7 +216,7 @@ def as_on_a_gpu(monkeypatch):
     monkeypatch.setattr(swaps, "GPU_STEPS", 12)
     monkeypatch.setattr(swaps, "WALKERS", 4)
     monkeypatch.setattr(tabu, "GPU_MOVES", 12)
-    monkeypatch.setattr(annealing, "SWEEPS", {"cpu": 6, "cuda": 6})
+    monkeypatch.setattr(annealing, "SWEEPS", {"cpu": 5, "cuda": 5})
     monkeypatch.setattr(annealing, "ROUNDS", {"cpu": 2, "cuda": 2})
     monkeypatch.setattr(annealing, "CHAINS", 2)
     monkeypatch.setattr(annealing, "FIRST_SWEEPS", 2)

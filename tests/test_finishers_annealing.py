@@ -126,7 +126,7 @@ def test_the_kernel_comes_to_the_same_states(widest, monkeypatch):
     monkeypatch.setattr(kernel, "WIDEST", widest)
     monkeypatch.setattr(kernel, "LAUNCH", 200)
     sweeps = STILL + 2
-    chosen = [problems()[number] for number in (0, 2, 3, 4)]
+    chosen = [problems()[number] for number in (0, 3, 4)]
     if widest > 4:
         chosen += generate("maxcut", 1, seed=5, vertices=60, p_min=0.1, p_max=0.1)
     lands, chains = [landscape_of(one) for one in chosen], 3
