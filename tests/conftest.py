@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from pathlib import Path
@@ -35,7 +36,7 @@ def sudoku4_path(tmp_path_factory) -> Path:
     try:
         folder.mkdir()
     except FileExistsError:
-        for _ in range(600):
+        for _ in range(3000):  # ten minutes, as long as a busy machine may need
             if (folder / "ready").exists():
                 return model
             time.sleep(0.2)
@@ -144,6 +145,25 @@ def clock(monkeypatch):
     monkeypatch.setattr(module, "fastest", clock.slow)
     monkeypatch.setattr(time, "monotonic", lambda: clock.now)
     return clock
+
+
+@pytest.fixture
+def little_work(monkeypatch):
+    """Without a deadline finishers do a small part of their work, for tests that do not ask what all of it finds."""
+    from blogdit.finishers import annealing, exact, swaps, tabu
+
+    monkeypatch.setattr(annealing, "SWEEPS", {"cpu": 40, "cuda": 40})
+    monkeypatch.setattr(annealing, "ROUNDS", {"cpu": 2, "cuda": 2})
+    monkeypatch.setattr(exact, "WORK", 0.01)
+    monkeypatch.setattr(swaps, "CPU_STEPS", 2)
+    monkeypatch.setattr(tabu, "CPU_MOVES", 10)
+
+
+@pytest.fixture
+def ticking(monkeypatch):
+    """A clock that goes on by 0.01 s whenever somebody looks at it, however fast the machine is."""
+    looks = itertools.count()
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0 + next(looks) / 100)
 
 
 @pytest.fixture(scope="session")

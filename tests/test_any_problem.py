@@ -8,7 +8,7 @@ from random_instances import check
 
 
 @pytest.mark.parametrize("first", range(0, 200, 50))
-def test_no_claim_is_false(first):
+def test_no_claim_is_false(first, little_work):
     """Verification, energies, CP-SAT, and what `solve` says after three steps on a CPU, with and without finishers."""
     seen = check(range(first, first + 50))
     for kind in ("all_different", "not_equal", "conflict", "linear", "count", "sum", "function", "table"):

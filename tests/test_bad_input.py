@@ -296,6 +296,9 @@ def valid_file(kind: str, folder) -> tuple[str, bytes, dict]:
         return "p.jsonl", (folder / "p.jsonl").read_bytes(), {}
     if kind == "cnf":
         return "p.cnf", b"c small\np cnf 5 5\n1 -2 0\n2 3 -4 0\n-1 0\n4 5 0\n-3 -5 0\n", {}
+    if kind == "opb":
+        terms = b"+2 x1 -1 ~x2 >= 1 ;\n+1 x1 x2 +1 x3 = 1 ;\n-3 x4 +1 x5 +1 x6 >= -2 ;\n+1 x3 +1 x6 <= 1 ;\n"
+        return "p.opb", b"* #variable= 6 #constraint= 4\nmin: +1 x1 -2 x2 +4 x5 x6 ;\n" + terms, {}
     if kind == "wbo":
         return "p.wbo", b"soft: ;\n[3] +2 x1 -1 ~x2 >= 1 ;\n+1 x1 x2 +1 x3 = 1 ;\n[12] +1 x3 +1 x2 <= 1 ;\n", {}
     if kind == "g6":
@@ -313,7 +316,6 @@ def valid_file(kind: str, folder) -> tuple[str, bytes, dict]:
         "forced latin": ("latin", "p.latin", {"order": 3}, {"problem": "latin"}),
         "qubo": ("qubo", "p.qubo", {"variables": 12}, {}),
         "wcnf": ("qubo", "p.wcnf", {"variables": 6}, {}),
-        "opb": ("mis", "p.opb", {}, {}),
         "ising": ("qubo", "p.ising", {"variables": 12}, {}),
         "npz": ("maxcut", "p.npz", {"vertices": 12, "p_min": 0.2, "weights": "normal"}, {"problem": "maxcut"}),
         "gz": ("maxcut", "p.gset.gz", {"vertices": 12, "p_min": 0.2}, {}),

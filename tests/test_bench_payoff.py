@@ -106,11 +106,11 @@ def test_the_example_from_a_file_to_an_answer(tmp_path, monkeypatch, capsys):
         assert {to_json(one)["problem"] for one in held_out(load_model("run/best.safetensors"), 3)} == {"seating"}
         Path("party.py").unlink()
         assert run(["generate", "run/problem.py", "--count", "2", "--set", "guests=6", "--out", "new.jsonl"]) == 0
-        assert run(["solve", "new.jsonl", "--model", "run", "--time-limit", "2", "--device", "cpu"]) == 0
+        assert run(["solve", "new.jsonl", "--model", "run", "--steps", "20", "--device", "cpu"]) == 0
         assert capsys.readouterr().out.count("table 3: guests") == 2
         nameless = Path("new.jsonl").read_text().replace('"problem":"seating"', '"problem":"csp"')
         Path("nameless.jsonl").write_text(nameless)
-        assert run(["solve", "nameless.jsonl", "--model", "run", "--time-limit", "2", "--device", "cpu"]) == 0
+        assert run(["solve", "nameless.jsonl", "--model", "run", "--steps", "20", "--device", "cpu"]) == 0
         assert capsys.readouterr().out.count("table 3: guests") == 2, "instances without a name are the model's"
         assert run(["train", "party.py", "--updates", "2", "--out", "other"]) == 2
         assert capsys.readouterr().err == "blogdit: party.py: no such file\n"

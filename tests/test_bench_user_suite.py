@@ -59,7 +59,7 @@ def test_a_run_on_instances_of_ones_own(sense, tmp_path, capsys):
     pytest.importorskip("ortools")
     mine = [cover(seed, sense) for seed in range(3)]
     blogdit.write(mine, tmp_path / "parts.jsonl")
-    systems = ["--systems", "cp-sat,blogdit,greedy", "--model", "blogdit=coloring", "--seconds", "0.3"]
+    systems = ["--systems", "cp-sat,blogdit,greedy", "--model", "blogdit=coloring", "--steps", "3"]
     command = ["bench", str(tmp_path / "parts.jsonl"), *systems, "--device", "cpu", "--out", str(tmp_path / "out")]
     assert run(command) == 0
     assert "greedy does not solve cover; left out: greedy on parts.jsonl" in capsys.readouterr().err

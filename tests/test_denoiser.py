@@ -240,8 +240,11 @@ def test_the_kernel_fits_the_graph(vertices, shares, solving, chosen, monkeypatc
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.skipif(shutil.which("c++") is None and shutil.which("g++") is None, reason="needs a C++ compiler")
-def test_compiled_numbers_are_the_same():
+def test_compiled_numbers_are_the_same(monkeypatch):
     """`torch.compile` changes the speed alone. Slow the first time: it runs a C++ compiler."""
+    # Without processes that wait for more to compile, and without programs that try what the processor can do.
+    monkeypatch.setattr(torch._inductor.config, "compile_threads", 1)
+    monkeypatch.setattr(torch._inductor.config.cpp, "vec_isa_ok", True)
     model, batch = small_denoiser(layers=1, position_dims=2), sudokus()
     logits, block = state(batch)
     bound = model.on(batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from itertools import combinations
@@ -156,23 +157,22 @@ def test_an_unknown_kind_is_named():
 
 @pytest.mark.parametrize("problem", ["mis", "maxcut", "coloring"])
 def test_building_a_model_can_be_interrupted(problem):
-    """It looks at the clock often: a graph with half a million edges takes seconds to build."""
-    graph = random_graph(5000, 0.04, np.random.default_rng(0))
+    """It looks at the clock often: a graph with a hundred thousand edges takes a second to build."""
+    graph = random_graph(5000, 0.008, np.random.default_rng(0))
     build = {"mis": mis.build, "maxcut": maxcut.build, "coloring": lambda graph: coloring.build(graph, colors=3)}
-    instance = build[problem](graph)
-    deadline = Deadline(0.1)
+    instance, looks, most = build[problem](graph), itertools.count(1), 30
+    unfinished = Translation.__new__(Translation)
     with pytest.raises(OutOfTime):
-        Translation(instance, deadline.passed)
-    assert time.monotonic() - deadline.end < 0.5
-    began = time.monotonic()
-    (finish,) = Exact(threads=1).finish([Task(instance, np.zeros((1, 5000), int))], Deadline(0.3), seed=0)
-    assert time.monotonic() - began < 3
+        unfinished.__init__(instance, lambda: next(looks) == most)
+    built = len(unfinished.model.proto.constraints) + len(unfinished.model.proto.variables)
+    assert built <= 4 * most * cp_variables.BETWEEN_LOOKS < len(graph.edges), "an edge adds up to 4 of them"
+    (finish,) = Exact(threads=1).finish([Task(instance, np.zeros((1, 5000), int))], Deadline(0.1), seed=0)
     assert problem != "mis" or instance.verify(finish.values).satisfied  # a valid start is not lost
 
 
 def test_a_target_ends_it_without_a_proof():
     (cut,) = generate("maxcut", 1, seed=8, vertices=60, p_min=0.5, p_max=0.5)
-    value = cut.verify(Exact(threads=1).finish([random_task(cut)], Deadline(1.0), 0)[0].values).objective
+    value = cut.verify(Exact(threads=1).finish([random_task(cut)], Deadline(0.5), 0)[0].values).objective
     began = time.monotonic()
     (finish,) = Exact(threads=1).finish([random_task(cut, target=0.95 * value)], Deadline(60.0), seed=0)
     assert time.monotonic() - began < 30
@@ -188,18 +188,26 @@ def test_a_target_that_nothing_reaches_leaves_a_proof_of_the_optimum():
     assert cut.verify(finish.values).objective == best
 
 
-def test_the_time_is_divided_among_tasks():
-    """Nine that nobody can decide in time, on two cores: each gets its part, and all are late by little."""
+def test_the_time_is_divided_among_tasks(monkeypatch):
+    """Nine on two cores that all take what they are given: each gets a ninth at least, and a quarter at most."""
+    (cut,), now, lanes, parts = generate("maxcut", 1, seed=1, vertices=9), [0.0], [0.0, 0.0], []
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    run = exact._Run([random_task(cut)] * 9, Deadline(2.0), 0, threads=2)
+    for _ in range(9):
+        now[0] = min(lanes)
+        parts.append(run._next_deadline().left)
+        lanes[lanes.index(now[0])] += parts[-1]
+    assert 2 / 9 - 1e-9 < min(parts) <= max(parts) < 2 / 4 + 1e-9
+    assert lanes == pytest.approx([2.0, 2.0])
+
+
+def test_tasks_that_nobody_can_decide_in_time_are_late_by_little():
     chosen = generate("maxcut", 9, seed=1, vertices=150, p_min=0.3, p_max=0.3)
     began = time.monotonic()
-    finishes = Exact(threads=2).finish([random_task(one) for one in chosen], Deadline(2.0), seed=0)
-    assert time.monotonic() - began < 15
-    gains = [
-        one.verify(finish.values).objective - one.verify(random_task(one).starts[0]).objective
-        for one, finish in zip(chosen, finishes, strict=True)
-    ]
-    assert min(gains) >= 0
-    assert sum(gain > 0 for gain in gains) >= 5
+    finishes = Exact(threads=2).finish([random_task(one) for one in chosen], Deadline(0.5), seed=0)
+    assert time.monotonic() - began < 30
+    for one, finish in zip(chosen, finishes, strict=True):
+        assert one.verify(finish.values).objective >= one.verify(random_task(one).starts[0]).objective
 
 
 def test_cores_are_shared():
@@ -221,16 +229,16 @@ def test_cores_are_shared():
 def test_ctrl_c_ends_the_searches():
     """An error while it waits, as Ctrl-C is one, leaves no thread at work."""
     (cut,) = generate("maxcut", 1, seed=1, vertices=200, p_min=0.3, p_max=0.3)
-    began, before = time.monotonic(), threading.active_count()
+    began, before, looks = time.monotonic(), threading.active_count(), itertools.count()
 
     def stopped() -> bool:
-        if time.monotonic() - began > 0.5:
+        if threading.current_thread() is threading.main_thread() and next(looks) == 20:
             raise KeyboardInterrupt
         return False
 
     with pytest.raises(KeyboardInterrupt):
         Exact(threads=1).finish([random_task(cut)], Deadline(60.0, stopped), seed=0)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
     assert threading.active_count() == before
 
 

@@ -228,7 +228,7 @@ def test_what_can_be_written(tmp_path, instance, name, message):
 def test_convert_and_solve(tmp_path, capsys, monkeypatch):
     """Through pipes and the command line: a file with nothing to minimise, then a planted problem."""
     (tmp_path / "n.wcnf").write_text("h 1 -2 0\n1 2 -2 0\n")
-    assert run(["solve", str(tmp_path / "n.wcnf"), "--time-limit", "2", "--device", "cpu"]) == 0
+    assert run(["solve", str(tmp_path / "n.wcnf"), "--steps", "20", "--device", "cpu"]) == 0
     assert "objective 0" in capsys.readouterr().out
     rng = np.random.default_rng(0)
     planted = rng.integers(0, 2, 60)
@@ -242,7 +242,7 @@ def test_convert_and_solve(tmp_path, capsys, monkeypatch):
     (tmp_path / "p.cnf").write_text("\n".join(lines))
     monkeypatch.setattr(sys, "stdin", (tmp_path / "p.cnf").open())
     assert run(["convert", "-", str(tmp_path / "p.opb.gz")]) == 0
-    assert run(["solve", str(tmp_path / "p.opb.gz"), "--time-limit", "5", "--json", "--device", "cpu"]) == 0
+    assert run(["solve", str(tmp_path / "p.opb.gz"), "--steps", "20", "--json", "--device", "cpu"]) == 0
     assert '"status": "solved"' in capsys.readouterr().out
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from installation import ROOT, integrations, project, run_installed
-from oldest import oldest
+from oldest import is_installed, oldest
 
 SECTION = re.compile(r"^## (\S+)$(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 EXAMPLE = re.compile(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -29,10 +29,17 @@ def test_every_integration_has_a_section_and_an_extra():
 
 def test_the_oldest_versions_are_known():
     """`make oldest` tests with exactly these."""
-    assert oldest() == [
-        "cpmpy==1.1", "dimod==0.12.16", "huggingface_hub==1.0", "networkx==3.6", "ortools==9.12.4544",
-        "ray[data]==2.60",
-    ]  # fmt: skip
+    assert oldest() == {
+        "cpmpy": ["cpmpy==1.1"], "dimod": ["dimod==0.12.16"], "hub": ["huggingface_hub==1.0"],
+        "networkx": ["networkx==3.6"], "ortools": ["ortools==9.12.4544"], "ray": ["ray[data]==2.60"],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("requirement", "same"), [
+    ("networkx==3.6", False), ("networkx==3.6.1", True), ("networkx[default]==3.6.1.0", True), ("nothing==1", False),
+])  # fmt: skip
+def test_a_version_that_is_installed_anyway_is_known(requirement, same):
+    assert is_installed(requirement) == same
 
 
 @pytest.mark.parametrize("package", ["cpmpy", "dimod"])

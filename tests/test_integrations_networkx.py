@@ -165,12 +165,12 @@ import sys, warnings
 import networkx as nx
 assert not {"numpy", "torch"} & set(sys.modules), "networkx loads nothing of blogdit's"
 warnings.simplefilter("error")
-nx.config.backends.blogdit.time_limit = 0.5
+nx.config.backends.blogdit.time_limit = 60
 graph = nx.cycle_graph(7)
 for _ in range(2):
     print(len(nx.approximation.maximum_independent_set(graph, backend="blogdit")))
 graph.remove_edge(0, 1)
-print(len(nx.approximation.maximum_independent_set(graph, backend="blogdit", time_limit=0.2)))
+print(len(nx.approximation.maximum_independent_set(graph, backend="blogdit", time_limit=50)))
 print(nx.approximation.one_exchange(graph, backend="blogdit", seed=3)[0])
 try:
     nx.greedy_color(graph, strategy="DSATUR", backend="blogdit")

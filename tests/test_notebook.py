@@ -29,7 +29,7 @@ def test_the_notebook_runs(monkeypatch):
     for cell in fresh.cells:
         cell.source = re.sub(r"time_limit=\d+", "time_limit=0.3", cell.source)
     monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'src'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
-    nbclient.NotebookClient(fresh, timeout=120, kernel_name="python3").execute()
+    nbclient.NotebookClient(fresh, timeout=600, kernel_name="python3").execute()
     assert [kinds for _, kinds in outputs(fresh)] == [kinds for _, kinds in outputs(stored)]
     assert {"text/html", "image/png"} <= set.union(*(kinds for _, kinds in outputs(stored)))
 

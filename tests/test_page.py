@@ -45,7 +45,7 @@ def opened(browser, address: str, **settings):
     """A page that may show no error in its console, and may ask nobody but its server."""
     context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
     page, errors = context.new_page(), []
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(60_000)
     page.on("pageerror", lambda error: errors.append(str(error)))
     # A refused question is answered with 422, of which the console speaks by itself.
     page.on(
@@ -119,7 +119,7 @@ def test_a_run_is_paused_and_stepped_through(page):
     wait_for_answer(page)
     page.get_by_label("To the question").click()
     seen = [digits(page)]
-    last = int(page.get_attribute(".time", "max"))
+    last = min(int(page.get_attribute(".time", "max")), 12)
     assert last >= 4
     for _ in range(last):
         page.keyboard.press("ArrowRight") if len(seen) % 2 else page.get_by_label("One step on").click()

@@ -120,7 +120,7 @@ def test_it_ends_without_a_word_when_nobody_can_ask_it_any_more(waits):
         owner.stdout.readline()
         time.sleep(0.3)  # by then the child has its call, or never will
         owner.kill()
-        _, told = owner.communicate(timeout=30)  # its stderr, which it shares with its child, is closed by both
+        _, told = owner.communicate(timeout=120)  # its stderr, which it shares with its child, is closed by both
     assert told == b""
 
 

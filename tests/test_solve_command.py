@@ -175,17 +175,21 @@ def test_the_same_seed_gives_the_same_records(solve, tmp_path, lines):
     assert one != answers("--seed", 2)
 
 
-def test_a_cold_start_takes_less_than_six_seconds(tmp_path):
-    """Of processor time, from the command to the answer of an easy puzzle: other programs do not count."""
+def test_a_cold_start_takes_little_more_than_importing_torch(tmp_path):
+    """In processor time, from the command to the answer of an easy puzzle: 1.4 times as much when this was written."""
     formats.write(generate("sudoku", 1, seed=1, min_givens=40, max_givens=42), tmp_path / "easy.txt")
-    command = [sys.executable, "-m", "blogdit", "solve", str(tmp_path / "easy.txt"), "--json", "--threads", "1"]
-    with open(tmp_path / "answer.json", "w") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL)
-        _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    assert records(tmp_path / "answer.json")[0]["status"] == "solved"
-    assert used.ru_utime + used.ru_stime < 6
+
+    def seconds(*arguments):
+        with open(tmp_path / "printed", "w") as out:
+            process = subprocess.Popen([sys.executable, *arguments], stdout=out, stderr=subprocess.DEVNULL)
+            _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        return used.ru_utime + used.ru_stime
+
+    least = seconds("-c", "import torch")
+    assert seconds("-m", "blogdit", "solve", tmp_path / "easy.txt", "--json", "--threads", "1") < 3 * least
+    assert records(tmp_path / "printed")[0]["status"] == "solved"
 
 
 # -- files of results -----------------------------------------------------------------------------------------------
@@ -323,7 +327,7 @@ def test_stdout_on_a_full_disk(tmp_path, lines, sudoku4_path):
     command = [sys.executable, "-m", "blogdit", "solve", write(tmp_path / "p.txt", lines[:2]), "--json"]
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [*command, "--model", sudoku4_path], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+            [*command, "--model", sudoku4_path], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120
         )
     assert (done.returncode, done.stderr) == (2, "blogdit: stdout cannot be written: No space left on device\n")
 

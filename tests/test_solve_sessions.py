@@ -27,7 +27,7 @@ def start(path: Path, out: Path, model: Path, *options: str) -> subprocess.Popen
 def wait_for(process: subprocess.Popen, out: Path, more: int) -> None:
     """Until the process has written so many more lines."""
     before = out.read_bytes().count(b"\n") if out.exists() else 0
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not out.exists() or out.read_bytes().count(b"\n") < before + more:
         assert process.poll() is None, process.stderr.read()
         assert time.monotonic() < deadline
@@ -41,7 +41,7 @@ def test_a_signal_ends_it_properly(tmp_path, lines, sudoku4_path, number):
     process = start(path, out, sudoku4_path)
     wait_for(process, out, 30)
     process.send_signal(number)
-    printed, err = process.communicate(timeout=30)
+    printed, err = process.communicate(timeout=120)
     assert process.returncode == 128 + number
     assert printed == ""
     found = records(out)
@@ -54,6 +54,7 @@ def test_a_signal_ends_it_properly(tmp_path, lines, sudoku4_path, number):
 
 def test_killed_twice_and_resumed_every_puzzle_is_answered_once(solve, sudoku4_path, tmp_path, lines):
     """benchmarks/solve.py does the same with 10,000."""
+    lines = lines[:600]
     path, out = write(tmp_path / "p.txt", lines), tmp_path / "o.jsonl"
     for _ in range(2):
         process = start(path, out, sudoku4_path)
@@ -79,7 +80,7 @@ def test_an_interrupted_person_gets_the_best_so_far(tmp_path, any_model):
     )  # fmt: skip
     wait_for(process, trace, 3)
     process.send_signal(signal.SIGINT)
-    printed, err = process.communicate(timeout=30)
+    printed, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert printed.startswith("cut: feasible, objective ")
     assert "1 unfinished; stopped by SIGINT" in err

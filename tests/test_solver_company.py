@@ -30,7 +30,7 @@ def test_sudokus_get_the_same_answers_in_any_company(sudoku4, puzzles):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_graphs_get_the_same_answers_in_any_company(case):
+def test_graphs_get_the_same_answers_in_any_company(case, little_work):
     problem, settings, options = CASES[case]
     graphs = generate(problem, {"mis": 4, "maxcut": 5, "coloring": 12}[problem], seed=2, **settings)
     model = random_model(edge_features=problem == "maxcut")
@@ -47,7 +47,7 @@ def test_every_selector_gives_the_same_answers_in_any_company(block):
     assert answers(random_model(), graphs, batch_size=1, **options) == answers(random_model(), graphs, **options)
 
 
-def test_large_graphs_get_the_same_answers_in_any_company():
+def test_large_graphs_get_the_same_answers_in_any_company(little_work):
     """Above 256 variables attention goes over neighbours only."""
     graphs = generate("maxcut", 3, seed=2, vertices=520, p_min=0.004, p_max=0.01)
     model = random_model(relation="neighbours")
@@ -55,7 +55,7 @@ def test_large_graphs_get_the_same_answers_in_any_company():
 
 
 @pytest.mark.parametrize(("problem", "target"), [("mis", 19.0), ("maxcut", 120.0)])
-def test_answers_with_a_target_are_the_same_in_any_company(problem, target):
+def test_answers_with_a_target_are_the_same_in_any_company(problem, target, little_work):
     """Also if others are searched longer for it; some do not reach it."""
     graphs = generate(problem, 6, seed=2, **({"vertices": "30-50"} if problem == "maxcut" else {}))
     options = {"steps": 1, "chains": 1, "target": target}

@@ -217,9 +217,9 @@ def test_a_valid_answer_is_preferred_to_a_cheaper_one_that_is_not():
 
 
 @pytest.mark.parametrize(("proof", "status"), [("infeasible", "infeasible"), (None, "unknown")])
-def test_only_a_proof_says_that_there_is_no_answer(model, recorder, proof, status):
-    solver = Solver(model, SolveOptions(time_limit=0.3))
-    one = recorder(solver, answer=lambda task: Finish(None, proof))
+def test_only_a_proof_says_that_there_is_no_answer(clock, recorder, proof, status):
+    solver = clock.solver(time_limit=3.0)
+    one = recorder(solver, clock, answer=lambda task: Finish(None, proof))
     result = solved_by(solver, TRIANGLE)
     assert (result.status, result.proved_by) == (status, proof and "recorder")
     assert (len(one.calls) == 1) == (proof is not None), "a proof ends the instance"

@@ -62,11 +62,11 @@ def test_sigterm_saves_the_update_in_work_and_resume_takes_the_same_settings(tmp
         [sys.executable, "-m", "blogdit", *command], stderr=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"}
     )
     log = tmp_path / "run" / "log.jsonl"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while (not log.exists() or log.read_text().count("\n") < 20) and time.monotonic() < deadline:
         time.sleep(0.02)
     process.send_signal(signal.SIGTERM)
-    _, told = process.communicate(timeout=30)
+    _, told = process.communicate(timeout=120)
     assert process.returncode == 143
     assert "with --resume goes on" in told.decode()
     done = len(log.read_text().splitlines())

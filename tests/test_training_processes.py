@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -53,7 +54,7 @@ def two_processes(folder, updates=None, minutes=None, stop=None):
     for process in processes:
         process.start()
     for process in processes:
-        process.join(60)
+        process.join(300)
     codes = [process.exitcode for process in processes]
     for process in processes:
         process.kill()
@@ -84,6 +85,14 @@ os._exit(0)  # gloo's threads may outlive the interpreter, which then aborts
 
 
 @pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """The folder of two processes that were to do 10 updates and stopped after 4."""
+    folder = tmp_path_factory.mktemp("stopped") / "two"
+    two_processes(folder, updates=10, stop=4)
+    return folder
+
+
+@pytest.fixture(scope="module")
 def single(tmp_path_factory):
     """One process with the whole batch."""
     out = tmp_path_factory.mktemp("single")
@@ -110,10 +119,10 @@ def test_two_processes_equal_one_with_the_whole_batch(tmp_path, single):
     assert all(torch.equal(ranks[0][0][name], ranks[1][0][name]) for name in ranks[0][0])
 
 
-def test_two_processes_resume_together(tmp_path, single):
+def test_two_processes_resume_together(tmp_path, single, stopped):
     """Stopped after 4 updates and resumed: the chains of both processes go on."""
     run, records = single
-    two_processes(tmp_path / "two", updates=10, stop=4)
+    shutil.copytree(stopped, tmp_path / "two")
     ranks = two_processes(tmp_path / "two", updates=10)
     logged = log_of(tmp_path / "two" / "run")
     assert [record["loss"] for record in logged] == pytest.approx([r["loss"] for r in records], rel=1e-3, abs=1e-3)
@@ -131,7 +140,7 @@ def test_torchrun_restarts_a_run_whose_process_was_killed(tmp_path, single):
     modules = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(Path(__file__).parent)])
     here = os.environ | {"PYTHONPATH": modules, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
     command = [sys.executable, "-m", "torch.distributed.run", *elastic, str(tmp_path / "worker.py"), str(out)]
-    done = subprocess.run(command, env=here, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=here, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert "SIGKILL" in done.stderr or "exitcode: -9" in done.stderr
     assert {path.name for path in out.glob("ended*")} == {"ended0", "ended1"}
@@ -142,13 +151,13 @@ def test_torchrun_restarts_a_run_whose_process_was_killed(tmp_path, single):
         torch.testing.assert_close(weights, run.average[name], rtol=1e-3, atol=1e-4)
 
 
-def test_a_run_of_two_processes_goes_on_with_one(tmp_path, single):
+def test_a_run_of_two_processes_goes_on_with_one(tmp_path, single, stopped):
     """The batch, its chains and its random numbers are divided anew; here into four parts, one after the other."""
     _, records = single
-    two_processes(tmp_path / "two", updates=10, stop=4)
+    shutil.copytree(stopped / "run", tmp_path / "run")
     alone = trainer(10, batch_size=16, accumulate=4)
-    alone.load(tmp_path / "two" / "run")
-    rest = [record["loss"] for record in alone.run(tmp_path / "two" / "run")]
+    alone.load(tmp_path / "run")
+    rest = [record["loss"] for record in alone.run(tmp_path / "run")]
     assert len(rest) < 10
     assert rest == pytest.approx([r["loss"] for r in records][-len(rest) :], rel=1e-3, abs=1e-3)
 

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import httpx
 import pytest
@@ -45,12 +44,12 @@ def test_the_command_serves_until_it_is_told_to_stop():
         address = process.stdout.readline().strip()
         assert address.startswith("http://127.0.0.1:")
         wait_until(lambda: _answers(address))
-        assert "<title>blogdit" in httpx.get(address).text
-        path = httpx.post(f"{address}solve", json=long_job(30.0)).json()["events"]
-        with httpx.stream("GET", address + path[1:], timeout=30) as watched:
+        assert "<title>blogdit" in httpx.get(address, timeout=60).text
+        path = httpx.post(f"{address}solve", json=long_job(30.0), timeout=60).json()["events"]
+        with httpx.stream("GET", address + path[1:], timeout=60) as watched:
             next(watched.iter_lines())
             process.send_signal(signal.SIGTERM)
-            _, err = process.communicate(timeout=30)
+            _, err = process.communicate(timeout=120)
     finally:
         process.kill()
     assert process.returncode == 143
@@ -59,7 +58,7 @@ def test_the_command_serves_until_it_is_told_to_stop():
 
 def _answers(address: str) -> bool:
     try:
-        return httpx.get(f"{address}health").status_code == 200
+        return httpx.get(f"{address}health", timeout=60).status_code == 200
     except httpx.ConnectError:
         return False
 
@@ -104,18 +103,16 @@ def test_without_a_browser_tests_are_skipped_but_not_in_ci(monkeypatch, tmp_path
 # -- training --------------------------------------------------------------------------------------------------------
 
 
-def watched(folder, enough, monkeypatch, during=lambda: None) -> list[tuple[str, dict]]:
-    """The events of a training run, until there are enough."""
+def watched(folder, enough, monkeypatch) -> list[tuple[str, dict]]:
+    """The events of a training run, until there are enough, which is asked after each."""
     monkeypatch.setattr(training_run, "EVERY", 0.05)
     monkeypatch.setattr(training_run, "REFERENCE_SECONDS", 0.2)
     with real_server(openers=openers(folder)) as (address, _):
-        assert httpx.get(f"{address}/health").json()["open"] == ["run"]
+        assert httpx.get(f"{address}/health", timeout=60).json()["open"] == ["run"]
         lines: list[str] = []
         with httpx.stream("GET", f"{address}/events/run", timeout=60) as response:
             for line in response.iter_lines():
                 lines.append(line)
-                if len(lines) == 4:
-                    during()
                 if not line and enough(parsed(lines)):
                     break
         return parsed(lines)
@@ -155,14 +152,23 @@ def test_a_log_that_grows_is_told_line_by_line_and_one_that_shrinks_anew(sudoku4
     log.write_text("".join(whole[:10]) + whole[10][:20])  # the last line is still being written
 
     def grow() -> None:
-        log.write_text("".join(whole[:12]))
-        time.sleep(0.3)
-        log.write_text("".join(whole[:5]))
+        with log.open("a") as file:
+            file.write(whole[10][20:] + whole[11])
 
-    found = watched(tmp_path, lambda found: "again" in {kind for kind, _ in found} and found[-1][0] == "records",
-                    monkeypatch, grow)  # fmt: skip
+    def shrink() -> None:
+        (tmp_path / "new.jsonl").write_text("".join(whole[:5]))
+        (tmp_path / "new.jsonl").replace(log)
+
+    steps = {10: grow, 12: shrink}  # by the number of lines that were told
+
+    def enough(found) -> bool:
+        told = sum(len(data["records"]) for kind, data in found if kind == "records")
+        if told in steps:
+            steps.pop(told)()
+        return told == 12 + 5
+
     updates: list[int] = []
-    for kind, data in found:
+    for kind, data in watched(tmp_path, enough, monkeypatch):
         if kind == "again":
             assert updates == list(range(1, 13))
             updates = []

@@ -73,7 +73,7 @@ def real_server(limits: Limits | None = None, access: Access | None = None, **se
             thread.join(30)
 
 
-def wait_until(holds, seconds: float = 30.0) -> None:
+def wait_until(holds, seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, "it did not come to pass"
