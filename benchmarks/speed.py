@@ -280,7 +280,7 @@ def attention(device: str) -> None:
         share = degree(instances) / batch.variables
         print(
             f"{name}: {batch.groups} graphs x {rows} rows, {share:.1%} of pairs: ms by lists {lists:.3f}, in tiles "
-            f"{tiles:.3f} (x {lists / tiles:.2f}){small}; crowded {batch.structure.crowded.float().mean():.0%}",
+            f"{tiles:.3f} (x {lists / tiles:.2f}){small}; crowded {batch.relations.crowded.float().mean():.0%}",
             flush=True,
         )
 

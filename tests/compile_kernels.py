@@ -12,7 +12,7 @@ from blogdit.core.clock import working_time
 from blogdit.finishers import annealing_kernel, swaps_kernel, tabu_kernel
 from blogdit.network.kernels import axis as axis_kernels
 from blogdit.network.kernels import dense as dense_kernels
-from blogdit.network.kernels import fused, streams
+from blogdit.network.kernels import factors, fused, streams
 from blogdit.network.kernels import neighbours as kernels
 from blogdit.network.runtime import stand_still_while_compiling
 
@@ -51,6 +51,14 @@ SWAPS = {
 AXIS = {"dim": 64, "tile": 16, "pooled": True, "masked": True}
 AXIS_TYPES = {"domain_ptr": "*u8", "first_ptr": "*i16", "parts_ptr": FLOAT, "weight_ptr": FLOAT, "eps": "fp32"}
 RELU = {"dim": 128, "tile": 8}
+FACTOR_KERNELS = (factors._pool_kernel, factors._pool_backward_kernel, factors._gather_sum_kernel)
+FACTORS = {"dim": 64, "tile": factors.CELLS // 64}
+LISTS = {
+    **dict.fromkeys(("members_ptr", "factors_ptr", "starts_ptr"), INT),
+    **dict.fromkeys(("share_ptr", "amounts_ptr"), FLOAT),
+    **dict.fromkeys(("size", "literals", "factors", "owners"), "i32"),
+    **{"mean_ptr": HALF, "first_ptr": "*i16"},
+}
 CASES = [
     (annealing_kernel._anneal_kernel, {"shift": 16, "width": 128, "slots": 16}, ANNEAL),
     (annealing_kernel._anneal_kernel, {"shift": 32, "width": 128, "slots": 8}, {**ANNEAL, "table_ptr": "*i64"}),
@@ -59,6 +67,7 @@ CASES = [
     (axis_kernels._add_norm_backward_kernel, AXIS, AXIS_TYPES),
     (axis_kernels._add_relu_kernel, RELU, {}),
     (axis_kernels._add_relu_backward_kernel, RELU, {}),
+    *((kernel, {**FACTORS, "weighted": weighted}, LISTS) for kernel in FACTOR_KERNELS for weighted in (False, True)),
     (dense_kernels._forward_kernel, MASKED, {"mask_ptr": "*u8"}),
     (dense_kernels._backward_kernel, MASKED, {"mask_ptr": "*u8"}),
     (dense_kernels._tiled_kernel, {"heads": 4, "width": 16, "queries": 64, "keys": 64}, {"words_ptr": INT}),

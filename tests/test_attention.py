@@ -43,7 +43,7 @@ def random_inputs(batch, seed):
 def by_hand(qkv, weights, unrelated, batch):
     """Attention from its definition, one variable at a time."""
     q, k, v = qkv
-    relations, n = batch.structure.relations, batch.variables
+    relations, n = batch.relations, batch.variables
     out = torch.zeros_like(q)
     for g in range(batch.groups):
         related = {

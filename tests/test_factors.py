@@ -11,8 +11,10 @@ from blogdit.core.instance import Instance
 from blogdit.core.objective import Objective
 from blogdit.method.batch import collate
 from blogdit.method.rules import EXACTLY_ONE, VARIABLE
+from blogdit.method.terms import map_tensors
 from blogdit.network.factors import Graph, couplings, exclusions, pool, spread
 from blogdit.problems import generate
+from helpers import small_denoiser
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"  # without a GPU, kernels run in Triton's interpreter
 
@@ -41,7 +43,7 @@ def literals(request):
 def test_pool_and_spread_are_what_the_lists_say(literals, kernels, monkeypatch):
     monkeypatch.setattr("blogdit.network.factors.runs_kernels", lambda device: kernels)
     device = DEVICE if kernels else "cpu"
-    literals = type(literals)(*(tensor.to(device) for tensor in vars(literals).values()))
+    literals = map_tensors(literals, lambda tensor: tensor.to(device))
     chains, dim = 2, 16
     graph = Graph.of(literals, chains)
     size, count = literals.place.shape
@@ -55,10 +57,8 @@ def test_pool_and_spread_are_what_the_lists_say(literals, kernels, monkeypatch):
     weights = torch.randn(3, dim, device=device)
     for row in range(chains * size):
         for factor in range(factor_count):
-            members = [m for m in literals.members[row % size, factor].tolist() if m < count]
-            amounts = torch.ones(len(members), 1, device=device)
-            if literals.member_amounts.numel():
-                amounts = literals.member_amounts[row % size, factor, : len(members), None]
+            members = literals.members.of(row % size, factor)
+            amounts = literals.members.amounts_of(row % size, factor)[:, None]
             if not members:
                 assert not torch.cat([highest[row, factor], mean[row, factor]]).any()
                 continue
@@ -68,10 +68,8 @@ def test_pool_and_spread_are_what_the_lists_say(literals, kernels, monkeypatch):
             assert torch.allclose(mean[row, factor], average, atol=1e-6)
             losses.append((weights[0] * chosen.amax(0) + weights[1] * average).sum())
         for literal in range(count):
-            factors = [f for f in literals.factors[row % size, literal].tolist() if f < factor_count]
-            amounts = torch.ones(len(factors), 1, device=device)
-            if literals.factor_amounts.numel():
-                amounts = literals.factor_amounts[row % size, literal, : len(factors), None]
+            factors = literals.factors.of(row % size, literal)
+            amounts = literals.factors.amounts_of(row % size, literal)[:, None]
             total = (plain_t[row, factors] * amounts).sum(0)
             assert torch.allclose(heard[row, literal], total, atol=1e-5)
             losses.append((weights[2] * total).sum())
@@ -82,22 +80,58 @@ def test_pool_and_spread_are_what_the_lists_say(literals, kernels, monkeypatch):
     assert torch.allclose(t.grad, plain_t.grad, atol=1e-5)
 
 
+def test_the_highest_of_a_long_list_is_that_of_its_pieces(literals, monkeypatch):
+    u = torch.randn(2 * len(literals.place), literals.place.shape[1], 4)
+    with torch.no_grad():
+        whole, _ = pool(u, Graph.of(literals, 2))
+        monkeypatch.setattr("blogdit.network.factors.PIECE", 2)
+        in_pieces, _ = pool(u, Graph.of(literals, 2))
+    assert torch.equal(whole, in_pieces)
+
+
+def hub(count):
+    """One sum over all variables, and as many clauses of three as there are variables."""
+    clauses = Sum((np.arange(count)[:, None] + [0, 1, 2]) % count, low=[1] * count)
+    return Instance([2] * count, [Sum([list(range(count))], low=[count // 2]), clauses])
+
+
+def test_a_hub_makes_no_other_list_longer():
+    """The size of all tensors is linear in the memberships: two of each variable, one in the sum, three of a clause."""
+    numbers = []
+    for count in (2_500, 5_000):
+        literals = literals_of(collate([hub(count)]))
+        assert int(literals.members.lengths.max()) == count
+        assert int(literals.members.lengths.sum()) == 6 * count
+        stored = []
+        map_tensors(literals, lambda tensor, stored=stored: stored.append(tensor.numel()) or tensor)
+        numbers.append(sum(stored))
+        assert sum(stored) < 25 * 6 * count
+    assert numbers[1] < 2.1 * numbers[0]
+
+
+def test_a_network_takes_a_step_beside_a_hub():
+    batch = collate([hub(5_000)])
+    network = small_denoiser(values="literals", sees="every", dim=4, layers=1)
+    logits = torch.zeros(1, batch.variables, 2)
+    with torch.no_grad():
+        mean, _ = network.on(batch)(logits, batch.free)
+    assert mean.isfinite().all()
+
+
 def test_the_two_lists_say_the_same(literals):
     size, count = literals.place.shape
-    factor_count = literals.kind.shape[1]
     for b in range(size):
-        by_factor = {(f, m) for f in range(factor_count) for m in literals.members[b, f].tolist() if m < count}
-        by_literal = {(f, m) for m in range(count) for f in literals.factors[b, m].tolist() if f < factor_count}
-        assert by_factor == by_literal
-        if literals.factor_amounts.numel():
-            amount = {
-                (f, m): literals.member_amounts[b, f, s]
-                for f in range(factor_count)
-                for s, m in enumerate(literals.members[b, f].tolist())
-            }
-            for m in range(count):
-                for q, f in enumerate(literals.factors[b, m].tolist()):
-                    assert f == factor_count or amount[f, m] == literals.factor_amounts[b, m, q]
+        found = []
+        for lists, owners in ((literals.members, literals.kind.shape[1]), (literals.factors, count)):
+            found.append(
+                {
+                    (owner, member): amount
+                    for owner in range(owners)
+                    for member, amount in zip(lists.of(b, owner), lists.amounts_of(b, owner).tolist(), strict=True)
+                }
+            )
+        by_factor, by_literal = found
+        assert by_factor == {(factor, member): amount for (member, factor), amount in by_literal.items()}
 
 
 def test_what_givens_rule_out_has_no_literal():
@@ -125,8 +159,8 @@ def test_factors_hold_the_rules_that_are_still_open():
     literals = literals_of(collate([instance]))
     pairs = [divmod(place, 4) for place in literals.place[0].tolist()]
     rules = set()
-    for kind, members in zip(literals.kind[0].tolist(), literals.members[0].tolist(), strict=True):
-        named = frozenset(pairs[m] for m in members if m < len(pairs))
+    for factor, kind in enumerate(literals.kind[0].tolist()):
+        named = frozenset(pairs[m] for m in literals.members.of(0, factor))
         if not named:
             continue
         cells, values = {cell for cell, _ in named}, {value for _, value in named}
@@ -142,7 +176,7 @@ def test_one_literal_alone_is_no_rule_of_at_most_one():
     cells = Instance([3, 3], [AllDifferent([[0, 1]])], givens={0: 1})
     literals = literals_of(collate([cells]))
     assert literals.kind[0].tolist()[:1] == [VARIABLE]
-    assert not (literals.members[0, 1:] < literals.place.shape[1]).any()
+    assert not literals.members.lengths[0, 1:].any()
 
 
 @pytest.mark.parametrize("kernels", [False, True])
@@ -155,7 +189,7 @@ def test_neighbours_are_what_the_lists_say(kernels, monkeypatch):
         Instance([2] * 3, [Conflict([[0, 1], [0, 2]], [[1, 1], [1, 1]])]),
     ]
     literals = literals_of(collate(instances))
-    literals = type(literals)(*(tensor.to(device) for tensor in vars(literals).values()))
+    literals = map_tensors(literals, lambda tensor: tensor.to(device))
     graph, (size, count) = Graph.of(literals, 2), literals.place.shape
     u = torch.randn(2 * size, count, 16, device=device, requires_grad=True)
     plain = u.detach().clone().requires_grad_()
@@ -163,15 +197,15 @@ def test_neighbours_are_what_the_lists_say(kernels, monkeypatch):
     weights, losses = torch.randn(3, 16, device=device), []
     for row in range(2 * size):
         for literal in range(count):
-            others = [m for m in literals.excluded[row % size, literal].tolist() if m < count]
+            others = literals.excluded.of(row % size, literal)
             if others:
                 chosen = plain[row, others]
                 assert torch.allclose(highest[row, literal], chosen.amax(0), atol=1e-6)
                 assert torch.allclose(mean[row, literal], chosen.mean(0), atol=1e-6)
                 losses.append((weights[0] * chosen.amax(0) + weights[1] * chosen.mean(0)).sum())
-            others = [m for m in literals.coupled[row % size, literal].tolist() if m < count]
+            others = literals.coupled.of(row % size, literal)
             if others:
-                amounts = literals.coupling[row % size, literal, : len(others), None]
+                amounts = literals.coupled.amounts_of(row % size, literal)[:, None]
                 total = (amounts * plain[row, others]).sum(0) / amounts.abs().sum()
                 assert torch.allclose(costs[row, literal], total, atol=1e-5)
                 losses.append((weights[2] * total).sum())
@@ -185,5 +219,7 @@ def test_building_in_parts_gives_the_same(monkeypatch):
     whole = literals_of(batch)
     monkeypatch.setattr("blogdit.method.literals.WORK", 1)
     parts = literals_of(batch)
-    for name, tensor in vars(whole).items():
-        assert torch.equal(tensor, vars(parts)[name]), name
+    one, other = [], []
+    map_tensors(whole, lambda tensor: one.append(tensor) or tensor)
+    map_tensors(parts, lambda tensor: other.append(tensor) or tensor)
+    assert all(torch.equal(*pair) for pair in zip(one, other, strict=True))

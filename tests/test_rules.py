@@ -34,23 +34,17 @@ def assignments(instance: Instance):
 def meets(literals: Literals, row: int, true: set[int]) -> bool:
     """Whether true literals (places) are open ones, and every rule with bounds holds."""
     places = literals.place[row].tolist()
-    count = len(places)
     open_ = {place for place, real in zip(places, literals.real[row].tolist(), strict=True) if real}
     if not true <= open_:
         return False
-    plain = literals.member_amounts.shape[1] == 0
-    for factor, members in enumerate(literals.members[row].tolist()):
-        total = sum(
-            1.0 if plain else float(literals.member_amounts[row, factor, s])
-            for s, member in enumerate(members)
-            if member < count and places[member] in true
-        )
+    for factor in range(literals.kind.shape[1]):
+        members, amounts = literals.members.of(row, factor), literals.members.amounts_of(row, factor).tolist()
+        total = sum(amount for member, amount in zip(members, amounts, strict=True) if places[member] in true)
         low, high = literals.bounds[row, factor].tolist()
-        size = sum(member < count for member in members)
-        if size and not low - 1e-4 <= total <= high + 1e-4:
+        if members and not low - 1e-4 <= total <= high + 1e-4:
             return False
-    for literal, others in enumerate(literals.excluded[row].tolist()):
-        if places[literal] in true and any(other < count and places[other] in true for other in others):
+    for literal in range(len(places)):
+        if places[literal] in true and any(places[other] in true for other in literals.excluded.of(row, literal)):
             return False
     return True
 
@@ -93,14 +87,10 @@ def test_rules_hold_exactly_where_the_constraints_do(seed):
 
 def rules_of(literals: Literals, row: int = 0) -> list[tuple[int, dict[int, float]]]:
     """Kind, and amounts by place, of each factor of an instance."""
-    places, count, found = literals.place[row].tolist(), literals.place.shape[1], []
+    places, found = literals.place[row].tolist(), []
     for factor, kind in enumerate(literals.kind[row].tolist()):
-        members = literals.members[row, factor].tolist()
-        amounts = {
-            places[m]: round(float(literals.member_amounts[row, factor, s]), 4)
-            for s, m in enumerate(members)
-            if m < count
-        }
+        members, amounts = literals.members.of(row, factor), literals.members.amounts_of(row, factor).tolist()
+        amounts = {places[m]: round(amount, 4) for m, amount in zip(members, amounts, strict=True)}
         if amounts:
             found.append((kind, amounts))
     return found
@@ -154,8 +144,7 @@ def test_terms_over_pairs_couple_literals():
     couples = {
         (one, other): amount
         for one in range(literals.place.shape[1])
-        for other, amount in zip(literals.coupled[0, one].tolist(), literals.coupling[0, one].tolist(), strict=True)
-        if other < literals.place.shape[1]
+        for other, amount in zip(literals.coupled.of(0, one), literals.coupled.amounts_of(0, one).tolist(), strict=True)
     }
     one_way = {(0, 2): 0.5, (1, 3): 0.5, (2, 5): -1.0}
     assert couples == one_way | {(b, a): amount for (a, b), amount in one_way.items()}
@@ -231,10 +220,12 @@ def test_large_amounts_are_not_rounded():
 def test_a_literal_is_in_a_rule_once():
     repeated = NotEqual([[0, 1], [0, 1]])
     literals = literals_of(Instance([2, 2], [repeated]))
-    assert (literals.excluded[0] < literals.place.shape[1]).sum(-1).tolist()[:4] == [1, 1, 1, 1]
+    assert literals.excluded.lengths[0, :4].tolist() == [1, 1, 1, 1]
     own = Sum([[0, 1]], low=[1], when=[(0, 1)])
-    members = literals_of(Instance([2, 2], [own])).members[0].tolist()
-    assert all(len({m for m in row if m < 16}) == sum(m < 16 for m in row) for row in members)
+    literals = literals_of(Instance([2, 2], [own]))
+    for factor in range(literals.kind.shape[1]):
+        members = literals.members.of(0, factor)
+        assert len(set(members)) == len(members)
 
 
 def test_an_instance_without_variables():

@@ -9,10 +9,15 @@ import pytest
 
 import blogdit
 from blogdit.cli.app import run
+from blogdit.core.constraints import NotEqual, Sum
 from blogdit.core.instance import Instance
 from blogdit.network.checkpoint import save_model
+from blogdit.network.config import DenoiserConfig
 from blogdit.problems import maxcut
 from blogdit.solver import memory
+from blogdit.solver.options import SolveOptions
+from blogdit.solver.slots import Slot
+from blogdit.solver.solver import Solver
 from helpers import random_model
 
 GIB = 1 << 30
@@ -65,3 +70,28 @@ def test_a_container_has_its_own_limit(tmp_path, monkeypatch):
     assert memory.free_bytes() == 2_000_000
     (tmp_path / "memory.max").write_text("max\n")
     assert memory.free_bytes() > 2_000_000
+
+
+LITERALS = DenoiserConfig(values="literals", sees="every", dim=16, layers=1)
+
+
+def test_a_network_of_literals_counts_their_lists():
+    """A sum over all variables has a literal for each of their values; a pair of literals stands in two lists."""
+    sizes, each = [3] * 1_000, memory.BYTES_OF_MEMBERSHIP
+    alone = memory.bytes_of_chain(Instance(sizes), LITERALS)
+    with_sum = memory.bytes_of_chain(Instance(sizes, [Sum([list(range(1_000))], low=[500])]), LITERALS)
+    with_pairs = memory.bytes_of_chain(Instance(sizes, [NotEqual([[0, 1], [1, 2]])]), LITERALS)
+    assert 0 <= with_sum - alone - 3_000 * each < 3_000
+    assert with_pairs - alone == 2 * 2 * 3 * each
+
+
+def test_a_batch_that_does_not_fit_is_split(monkeypatch):
+    model = random_model(values="literals", sees="every")
+    instances = [Instance([2] * 8, [Sum([list(range(8))], low=[number])]) for number in (1, 2, 3)]
+    solver = Solver(model, SolveOptions(steps=2, finish="none", batch_size=8, chains=1))
+    need = memory.bytes_of_chain(instances[0], model.denoiser.config)
+    monkeypatch.setattr("blogdit.solver.occupants.free_bytes", lambda: 2 * need)
+    assert len(solver.occupants._within_memory([Slot(n, one) for n, one in enumerate(instances)])) == 2
+    assert sorted(index for index, _ in solver.results(instances)) == [0, 1, 2]
+    monkeypatch.setattr("blogdit.solver.occupants.free_bytes", lambda: need - 1)
+    assert "of memory" in solver.misfit(instances[0])

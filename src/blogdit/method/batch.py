@@ -21,7 +21,7 @@ from torch import Tensor
 
 from blogdit.core.instance import Instance
 from blogdit.method.literals import Literals, build_literals
-from blogdit.method.structure import Structure, build_structure
+from blogdit.method.structure import Relations, Structure, build_structure
 from blogdit.method.tensors import pad
 from blogdit.method.terms import map_tensors
 
@@ -111,6 +111,12 @@ class Batch:
         """(R, M): variables whose values follow from others; not those that are given."""
         return self.structure.derived.is_derived.reshape(1, -1) & ~self.given
 
+    @property
+    def relations(self) -> Relations:
+        """Who is related to whom."""
+        assert self.structure.relations is not None, "a network over pairs needs collate(..., related=True)"
+        return self.structure.relations
+
     def allowed(self, logits: Tensor) -> Tensor:
         """Logits (R, M, K) with minus infinity at values outside the domains."""
         return logits if self.full else logits.masked_fill(~self.domain, float("-inf"))
@@ -143,9 +149,14 @@ class Batch:
 
 
 def collate(
-    instances: Sequence[Instance], chains: int = 1, variables: int | None = None, values: int | None = None
+    instances: Sequence[Instance],
+    chains: int = 1,
+    variables: int | None = None,
+    values: int | None = None,
+    related: bool = True,
 ) -> Batch:
-    """Pad instances into one batch on the CPU; `variables` and `values` ask for more padding than they need."""
+    """Pad instances into one batch on the CPU; `variables` and `values` ask for more padding than they need. A network
+    of literals does without relations, and a batch that is not `related` without their memory."""
     if not instances:
         raise ValueError("a batch needs at least one instance")
     count = max(max(i.size for i in instances), variables or 0, 1)
@@ -153,7 +164,7 @@ def collate(
     shared = same_structure(instances)
     members = instances[:1] if shared else instances
     return Batch(
-        structure=build_structure(members, count, width),
+        structure=build_structure(members, count, width, related),
         is_given=pad([i.is_given for i in instances], count),
         given_values=pad([i.given_values for i in instances], count),
         shared=shared,

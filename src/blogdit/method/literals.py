@@ -18,49 +18,45 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from blogdit.method.neighbours import Pairs, coupled, excluding
-from blogdit.method.rules import AT_MOST_ONE, SUM, Rules, build_rules, merged
+from blogdit.method.lists import PADDING, Lists, make_lists, round_up, stacked
+from blogdit.method.neighbours import Pairs, coupled, excluding, most_pairs
+from blogdit.method.rules import AT_MOST_ONE, SUM, Rules, build_rules, most_entries
 from blogdit.method.structure import Structure
 from blogdit.method.terms import map_tensors
 
 FACTOR_FEATURES, LITERAL_FEATURES = 9, 5
-PADDING = 16  # numbers of literals and factors are multiples of this, so that shapes are few
 WORK = 1 << 24  # memberships looked at together when literals are built: memory
 
 
 @dataclass(frozen=True)
 class Literals:
-    """Of B instances: L literals in C factors, each factor of S literals at most, each literal in Q factors at most."""
+    """Of B instances: L literals in C factors."""
 
     place: Tensor  # (B, L) variable * K + value; 0 in padding
     real: Tensor  # (B, L) false in padding
-    factors: Tensor  # (B, L, Q) the factors of a literal; C in padding
-    members: Tensor  # (B, C, S) the literals of a factor; L in padding
+    factors: Lists  # the factors of a literal
+    members: Lists  # the literals of a factor
     kind: Tensor  # (B, C) VARIABLE, EXACTLY_ONE, ...
-    # Amounts of `factors` and of `members`; (B, 0, 0) where all are 1.
-    factor_amounts: Tensor
-    member_amounts: Tensor
     share: Tensor  # (B, C) 1 / the most that the amounts of a sum can add up to; else 1 / the number of literals
     bounds: Tensor  # (B, C, 2) least and greatest sum of amounts; infinite where there is none
     features: Tensor  # (B, C, FACTOR_FEATURES) what else there is to know of a factor
     about: Tensor  # (B, L, LITERAL_FEATURES) what a literal costs by itself, and how many neighbours it has
-    # Neighbours of a literal, L in padding: those that it excludes, and those that it is coupled with.
-    excluded: Tensor  # (B, L, D)
-    coupled: Tensor  # (B, L, D')
-    coupling: Tensor  # (B, L, D') what the two cost together, as a share of the most that any two do
+    excluded: Lists  # literals that a literal excludes
+    coupled: Lists  # those that it is coupled with: what the two cost together, as a share of the most that any two do
+    excluded_share: Tensor  # (B, L) 1 / how many it excludes
+    coupled_share: Tensor  # (B, L) 1 / all that its couplings add up to
 
 
 def build_literals(structure: Structure, is_given: Tensor, given_values: Tensor) -> Literals:
     """The literals of instances with the givens (B, N), which share their structure or have one each."""
-    shared = len(structure.domain) == 1
-    told = _Told.of(_groups(structure, slice(1)))
-    together, parts = max(1, WORK // told.entries), []
+    told = _Told.of(structure) if len(structure.domain) == 1 else None
+    together = max(1, WORK // (most_entries(structure) + most_pairs(structure)))
+    parts = []
     for start in range(0, len(is_given), together):
         here = slice(start, start + together)
-        if not shared:
-            told = _Told.of(_groups(structure, here))
-        parts.append(_open(told, is_given[here], given_values[here]))
-    return _joined(parts)
+        own = told or _Told.of(_groups(structure, here))
+        parts.append(_Opening(own, is_given[here], given_values[here]).literals())
+    return parts[0] if len(parts) == 1 else stacked(parts)
 
 
 def _groups(structure: Structure, some: slice) -> Structure:
@@ -69,9 +65,10 @@ def _groups(structure: Structure, some: slice) -> Structure:
 
 @dataclass(frozen=True)
 class _Told:
-    """What a structure says, with no thought of givens."""
+    """What structures say, with no thought of givens."""
 
     rules: Rules
+    by_place: Tensor  # (E,) the entries of the rules, literal by literal
     excluded: Pairs
     coupled: Pairs
     domain: Tensor  # (G, N, K) values that real variables may take
@@ -81,117 +78,198 @@ class _Told:
 
     @classmethod
     def of(cls, structure: Structure) -> _Told:
+        rules = build_rules(structure)
         return cls(
-            build_rules(structure), excluding(structure), coupled(structure),
+            rules, rules.place.argsort(stable=True), excluding(structure), coupled(structure),
             structure.domain & structure.real[..., None], structure.unary, structure.largest_gain.float(),
             structure.derived.is_derived,
         )  # fmt: skip
 
-    @property
-    def entries(self) -> int:
-        """Numbers that an instance takes while its literals are built, in each of some tensors."""
-        return self.rules.factor.shape[1] + 2 * (self.excluded.weights.shape[1] + self.coupled.weights.shape[1]) + 1
+
+class _Opening:
+    """What givens (B, N) leave of it.
+
+    Here a tensor has a row for each literal, factor or entry of the G structures, and a column for each instance of a
+    structure: (..., B) where all share one, and (..., 1) where each has its own. Either way, what is in order column by
+    column is in order instance by instance.
+    """
+
+    def __init__(self, told: _Told, is_given: Tensor, given_values: Tensor):
+        self.told, self.rules, self.size = told, told.rules, len(is_given)
+        groups, self.variables, self.values = told.domain.shape
+        self.groups, self.columns, self.choices = groups, self.size // groups, self.variables * self.values
+        chosen = torch.arange(self.values, device=is_given.device) == given_values[..., None]
+        self.settled = self._lay(is_given[..., None] & chosen & told.domain)  # literals that givens make true
+        self.possible = self._lay(told.domain & ~is_given[..., None])
+        self._rule_out()
+
+    def _lay(self, x: Tensor) -> Tensor:
+        """(B, N, K) -> (G * N * K, columns)."""
+        return x.reshape(self.columns, -1).T.contiguous()
+
+    def _rule_out(self) -> None:
+        """What is not possible beside a given."""
+        rules, excluded = self.rules, self.told.excluded
+        # A factor of which one literal at most is true, and has one already, rules out all the others.
+        excludes = (rules.kind <= AT_MOST_ONE) & (rules.weight == 0)
+        served = (_total(self.settled[rules.place], rules.factor, len(rules.kind)) > 0) & excludes[:, None]
+        self.possible &= _total(served[rules.factor], rules.place, len(self.possible)) == 0
+        self.possible &= _total(self.settled[excluded.end], excluded.other, len(self.possible)) == 0
+
+    def _found(self, kept: Tensor, group: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Where kept (rows, columns) is true, instance by instance: the row, the column and the instance, (n,) each.
+        `group` is that of the rows."""
+        column, row = kept.T.nonzero().unbind(1)
+        return row, column, column * self.groups + group[row]
+
+    def literals(self) -> Literals:
+        rules, size, factors = self.rules, self.size, len(self.rules.kind)
+        open_, true = self.possible[rules.place], self.settled[rules.place]
+        amount, share, bounds, idle = self._amounts(open_, true)
+        kept = open_ & (amount != 0)
+        sizes = _total(kept, rules.factor, factors)
+        if not rules.plain:  # of what may be violated, some literals may be true already
+            may_break = (rules.kind <= AT_MOST_ONE) & (rules.weight > 0)
+            bounds = bounds - (_total(true, rules.factor, factors) * may_break[:, None])[..., None]
+        may_stay = (rules.kind == AT_MOST_ONE)[:, None] & (bounds[..., 1] >= 1)  # one literal alone may always be true
+        useful = (sizes >= torch.where(may_stay, 2, 1)) & ~idle
+        if not rules.plain:
+            useful &= _total(~open_ & ~true & rules.needed[:, None], rules.factor, factors) == 0
+        kept &= useful[rules.factor]
+
+        factor, column, instance = self._found(useful, rules.group)
+        counts = torch.bincount(instance, minlength=size)
+        first = (counts.cumsum(0) - counts)[instance]
+        order = torch.arange(len(instance), device=instance.device) - first
+        count = max(round_up(counts), PADDING)
+        number = factor.new_zeros(useful.shape)
+        number[factor, column] = order
+        share = torch.where(rules.kind[:, None] == SUM, share, 1 / sizes.clamp(min=1))
+        weight = rules.weight / self.told.largest_gain[rules.group]
+        bounds, share, sizes = (part[factor, column] for part in (bounds, share, sizes))
+
+        def of_factors(found: Tensor) -> Tensor:
+            """(n, ...) of the useful factors -> (B, C, ...)."""
+            return found.new_zeros(size, count, *found.shape[1:]).index_put_((instance, order), found)
+
+        is_open = self.possible.T.reshape(size, -1)
+        literal = is_open.cumsum(1) - 1
+        counts = is_open.sum(1)
+        literals = max(round_up(counts), PADDING)
+        named = _Named(number, literal.flatten(), count, literals)
+        excludes = self._neighbours(self.told.excluded, named, weighted=False)
+        couples = self._neighbours(self.told.coupled, named, weighted=True)
+        whose, place = is_open.nonzero().unbind(1)
+
+        def of_literals(found: Tensor) -> Tensor:
+            """(n, ...) of the open literals -> (B, L, ...)."""
+            table = found.new_zeros(size, literals, *found.shape[1:])
+            return table.index_put_((whose, literal[whose, place]), found)
+
+        real = torch.arange(literals, device=place.device) < counts[:, None]
+        degrees = torch.stack([lists.lengths.float().log1p() / 4 for lists in (excludes, couples)], -1)
+        return Literals(
+            place=of_literals(place.int()),
+            real=real,
+            factors=self._lists(kept, amount, named, by_factor=False),
+            members=self._lists(kept, amount, named, by_factor=True),
+            kind=of_factors(rules.kind[factor].int()),
+            share=of_factors(share),
+            bounds=of_factors(bounds),
+            features=of_factors(_features(bounds, share, sizes, weight[factor])),
+            about=torch.cat([of_literals(self._about(whose, place)), degrees], -1),
+            excluded=excludes,
+            coupled=couples,
+            excluded_share=real / excludes.lengths.clamp(min=1).float(),
+            coupled_share=real / _strengths(couples),
+        )
+
+    def _lists(self, kept: Tensor, amount: Tensor, named: _Named, by_factor: bool) -> Lists:
+        """Of the kept entries (E, columns): the literals of each factor, or the factors of each literal."""
+        factor, place = self.rules.factor, self.rules.place
+        if by_factor:
+            entry, column, instance = self._found(kept, self.rules.group[factor])
+        else:
+            order = self.told.by_place
+            entry, column, instance = self._found(kept[order], self.rules.group[factor[order]])
+            entry = order[entry]
+        numbers = named.factor[factor[entry], column]
+        literals = named.literal[column * len(self.possible) + place[entry]]
+        amounts = amount.expand(kept.shape)[entry, column] if not self.rules.plain else amount.new_zeros(0)
+        if by_factor:
+            return make_lists(instance, numbers, literals, amounts, self.size, named.factors)
+        return make_lists(instance, literals, numbers, amounts, self.size, named.literals)
+
+    def _neighbours(self, pairs: Pairs, named: _Named, weighted: bool) -> Lists:
+        """Open neighbours of open literals. What two cost together is a share of the most that any two do."""
+        kept = self.possible[pairs.end] & self.possible[pairs.other]
+        entry, column, instance = self._found(kept, pairs.end // max(self.choices, 1))
+        end, other = (named.literal[column * len(self.possible) + one[entry]] for one in (pairs.end, pairs.other))
+        weight = pairs.weight[entry] if weighted else pairs.weight[:0]
+        lists = make_lists(instance, end, other, weight, self.size, named.literals)
+        if not lists.amounts.numel():
+            return lists
+        strongest = lists.amounts.abs().amax(1, keepdim=True).clamp(min=1e-12)
+        return Lists(lists.members, lists.starts, lists.amounts / strongest)
+
+    def _amounts(self, open_: Tensor, true: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Amounts (E, columns or 1) of open entries, of sums in the form that the module's text describes; for each
+        factor 1 / the most that its amounts add up to, bounds (F, columns, 2), and whether they are met whatever the
+        open literals are."""
+        rules, shape = self.rules, (len(self.rules.kind), self.columns)
+        ones = torch.ones(shape, device=open_.device)
+        if not rules.terms:
+            bounds = rules.bounds[:, None].expand(-1, self.columns, -1).float()
+            return rules.amount[:, None].float(), ones, bounds, torch.zeros_like(ones, dtype=torch.bool)
+        entry = (rules.term >= 0).nonzero()[:, 0]
+        term, rows = rules.term[entry], rules.amount[entry][:, None]
+        owner = term.new_zeros(rules.terms).index_put_((term,), rules.factor[entry])
+        still, fixed = open_[entry], true[entry]
+        least = _extreme(torch.where(still, rows, torch.inf), term, rules.terms, "amin", torch.inf)
+        least = torch.where(least.isinf(), 0.0, least)
+        moved = _sums(least, owner, shape[0]) + _sums(rows * fixed, rules.factor[entry], shape[0])
+        rows = (rows - least[term]) * still
+        highest = _extreme(rows, term, rules.terms, "amax", 0.0)
+        most, largest = _sums(highest, owner, shape[0]), _extreme(highest, owner, shape[0], "amax", 0.0)
+        largest = torch.where(largest > 0, largest, 1.0)
+        is_sum = (rules.kind == SUM)[:, None]
+        low, high = (bound[:, None] - moved for bound in rules.bounds.unbind(-1))
+        idle = is_sum & (low <= 0) & (high >= most)
+        amount = rules.amount[:, None].repeat(1, self.columns)
+        amount[entry] = rows / largest[rules.factor[entry]]
+        bounds = torch.where(
+            is_sum[..., None], torch.stack([low, high], -1) / largest[..., None], rules.bounds[:, None]
+        )
+        return amount.float(), (largest / most.clamp(min=1e-12)).float(), bounds.float(), idle
+
+    def _about(self, whose: Tensor, place: Tensor) -> Tensor:
+        """Of open literals (n,), by instance and place: what the value costs more than the cheapest of its variable,
+        beside the most that any does and beside what a variable can change; whether the variable follows from others.
+        Couplings with givens count."""
+        told, pairs, shape = self.told, self.told.coupled, (self.size, self.variables, self.values)
+        cost = told.costs.reshape(-1, 1).double().repeat(1, self.columns)
+        cost += _sums(pairs.weight.double()[:, None] * self.settled[pairs.end], pairs.other, len(cost))
+        cost, inside = (part.T.reshape(shape) for part in (cost.float(), self.possible))
+        cheapest = torch.where(inside, cost, torch.inf).amin(-1, keepdim=True)
+        cost = torch.where(inside, cost - cheapest, 0.0)
+        most = cost.amax((1, 2)).clamp(min=1e-12)
+        own = cost.flatten(1)[whose, place]
+        gain, derived = (part.expand(self.size, *part.shape[1:]) for part in (told.largest_gain, told.is_derived))
+        return torch.stack([own / most[whose], own / gain[whose], derived[whose, place // self.values].float()], -1)
 
 
-def _open(told: _Told, is_given: Tensor, given_values: Tensor) -> Literals:
-    """What the givens (B, N) leave of it."""
-    size, rules, domain = is_given.shape[0], told.rules, told.domain
-    values, factors = domain.shape[2], rules.kind.shape[1]
-    factor, place = rules.factor.expand(size, -1), rules.place.expand(size, -1)
-    kind, must_hold = rules.kind.expand(size, -1), rules.weight == 0
-    chosen = torch.arange(values, device=domain.device) == given_values[..., None]
-    settled = (is_given[..., None] & chosen & domain).flatten(1)  # (B, N * K) literals that givens make true
-    possible = (domain & ~is_given[..., None]).flatten(1)
-    # A factor of which one literal at most is true, and has one already, rules out all the others.
-    excludes = (rules.kind <= AT_MOST_ONE) & must_hold
-    served = (_total(settled.gather(1, place) & rules.present, factor, factors) > 0) & excludes
-    ruled_out = _total(served.gather(1, factor) & rules.present, place, possible.shape[1]) > 0
-    possible &= ~ruled_out
-    end, other, weight = told.excluded.both_ways(size)
-    possible &= ~(_total(settled.gather(1, end) & (weight != 0), other, possible.shape[1]) > 0)
+@dataclass(frozen=True)
+class _Named:
+    """The numbers of useful factors (F, columns) and of open literals (G * N * K * columns), each within its instance,
+    and how many there are with padding."""
 
-    open_, true = possible.gather(1, place), settled.gather(1, place)
-    kept = open_ & rules.present
-    amount, share, bounds, idle = _amounts(rules, factor, open_, true, values)
-    kept &= amount != 0
-    sizes = _total(kept, factor, factors)
-    if not rules.plain:  # of what may be violated, some literals may be true already
-        taken = _total(true & rules.present, factor, factors) * ((rules.kind <= AT_MOST_ONE) & ~must_hold)
-        bounds = bounds - taken[..., None]
-    may_stay = (rules.kind == AT_MOST_ONE) & (bounds[..., 1] >= 1)  # one literal alone may always be true
-    useful = sizes >= torch.where(may_stay, 2, 1)
-    void = _total(~open_ & ~true & rules.present & rules.needed, factor, factors) > 0
-    useful &= ~(idle | void)
-    kept &= useful.gather(1, factor)
-    literal, number = possible.long().cumsum(1) - 1, useful.long().cumsum(1) - 1
-    literals, count = _up(possible.sum(1)), _up(useful.sum(1))
-    owner, member = number.gather(1, factor), literal.gather(1, place)
-    by_place = place.argsort(dim=1, stable=True)
-    of_literal, in_factor, still, of_place = (part.gather(1, by_place) for part in (member, owner, kept, amount))
-    everywhere = torch.arange(possible.shape[1], device=place.device).expand(size, -1)
-    real = torch.arange(literals, device=place.device) < possible.sum(1, keepdim=True)
-    share = torch.where(kind == SUM, share, 1 / sizes.clamp(min=1))
-    features = _features(kind, bounds, share, sizes, rules.weight.expand(size, -1) / told.largest_gain[:, None])
-
-    def of_factors(amounts: Tensor) -> Tensor:
-        """(B, F, ...) of all factors -> (B, C, ...) of the useful ones."""
-        return _filled(number, amounts, useful, count)
-
-    excludes, _ = _neighbours(told.excluded, possible, literal, literals)
-    couples, coupling = _neighbours(told.coupled, possible, literal, literals)
-    about = _filled(literal, _about(told, settled, possible, values), possible, literals)
-    degrees = torch.stack([(lists < literals).sum(-1).float().log1p() / 4 for lists in (excludes, couples)], -1)
-    strongest = coupling.abs().amax((1, 2), keepdim=True) if coupling.numel() else coupling.new_ones(1, 1, 1)
-    no_amounts = amount.new_zeros(size, 0, 0)
-    return Literals(
-        place=_filled(literal, everywhere.int(), possible, literals),
-        real=real,
-        factors=_lists(of_literal, in_factor.int(), still, literals, count),
-        members=_lists(owner, member.int(), kept, count, literals),
-        kind=of_factors(kind.int()),
-        factor_amounts=no_amounts if rules.plain else _lists(of_literal, of_place, still, literals, 0),
-        member_amounts=no_amounts if rules.plain else _lists(owner, amount, kept, count, 0),
-        share=of_factors(share),
-        bounds=of_factors(bounds),
-        features=of_factors(features),
-        about=torch.cat([about, degrees], -1),
-        excluded=excludes,
-        coupled=couples,
-        coupling=coupling / strongest.clamp(min=1e-12),
-    )
+    factor: Tensor
+    literal: Tensor
+    factors: int
+    literals: int
 
 
-def _amounts(
-    rules: Rules, factor: Tensor, open_: Tensor, true: Tensor, values: int
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Amounts (B, E) of open entries, of sums in the form that the module's text describes; for each factor 1 / the
-    most that its amounts add up to, bounds (B, F, 2), and whether they are met whatever the open literals are."""
-    size, (factors, first) = len(factor), (rules.kind.shape[1], rules.sums)
-    amount, bounds = rules.amount.expand(size, -1), rules.bounds.expand(size, -1, -1)
-    ones = torch.ones(size, factors, device=factor.device)
-    if first == rules.factor.shape[1]:
-        return amount.float(), ones, bounds.float(), torch.zeros_like(ones, dtype=torch.bool)
-    rows = (amount[:, first:] * rules.present[:, first:]).view(size, -1, values)
-    still, fixed = (part[:, first:].view(rows.shape) for part in (open_, true))
-    owner = factor[:, first:].view(rows.shape)[..., 0]  # (B, T)
-    least = torch.where(still, rows, torch.inf).amin(-1)
-    least = torch.where(least.isinf(), 0.0, least)
-    constant = least + (rows * fixed).sum(-1)
-    rows = (rows - least[..., None]) * still
-    totals = torch.zeros(size, factors, 2, dtype=rows.dtype, device=factor.device)
-    totals.scatter_add_(1, owner[..., None].expand(-1, -1, 2), torch.stack([constant, rows.amax(-1)], -1))
-    moved, most = totals.unbind(-1)
-    largest = torch.zeros_like(moved).scatter_reduce_(1, owner, rows.amax(-1), "amax")
-    largest = torch.where(largest > 0, largest, 1.0)
-    is_sum = rules.kind == SUM
-    low, high = (bounds - moved[..., None]).unbind(-1)
-    idle = is_sum & (low <= 0) & (high >= most)
-    amount = torch.cat([amount[:, :first], (rows / largest.gather(1, owner)[..., None]).flatten(1)], 1)
-    bounds = torch.where(is_sum[..., None], torch.stack([low, high], -1) / largest[..., None], bounds)
-    return amount.float(), (largest / most.clamp(min=1e-12)).float(), bounds.float(), idle
-
-
-def _features(kind: Tensor, bounds: Tensor, share: Tensor, sizes: Tensor, weight: Tensor) -> Tensor:
+def _features(bounds: Tensor, share: Tensor, sizes: Tensor, weight: Tensor) -> Tensor:
     """What is to know of a factor beside its kind: bounds as a share of the most, and as numbers; its size; its
     weight, as a share of what a variable can change."""
     low, high = bounds.unbind(-1)
@@ -213,95 +291,33 @@ def _features(kind: Tensor, bounds: Tensor, share: Tensor, sizes: Tensor, weight
     )
 
 
-def _neighbours(pairs: Pairs, possible: Tensor, literal: Tensor, literals: int) -> tuple[Tensor, Tensor]:
-    """Open neighbours of open literals, (B, L, most), and the weights of the pairs."""
-    size = len(possible)
-    end, other, weight = pairs.both_ways(size)
-    kept = possible.gather(1, end) & possible.gather(1, other) & (weight != 0)
-    if not kept.any():
-        return literal.new_zeros(size, literals, 0).int(), weight.new_zeros(size, literals, 0)
-    weight, kept = merged(end * possible.shape[1] + other, weight, kept)
-    order = end.argsort(dim=1, stable=True)
-    end, other, weight, kept = (part.gather(1, order) for part in (end, other, weight, kept))
-    owner = literal.gather(1, end)
-    lists = _lists(owner, literal.gather(1, other).int(), kept, literals, literals)
-    return lists, _lists(owner, weight, kept, literals, 0)
-
-
-def _about(told: _Told, settled: Tensor, possible: Tensor, values: int) -> Tensor:
-    """(B, N * K, 3): what a value costs more than the cheapest of its variable, beside the most that any does and
-    beside what a variable can change; whether the variable follows from others. Couplings with givens count."""
-    size, (end, other, weight) = len(possible), told.coupled.both_ways(len(possible))
-    cost = told.costs.flatten(1).expand(size, -1).scatter_add(1, other, weight * settled.gather(1, end))
-    cost, inside = cost.view(size, -1, values), possible.view(size, -1, values)
-    cheapest = torch.where(inside, cost, torch.inf).amin(-1, keepdim=True)
-    cost = torch.where(inside, cost - cheapest, 0.0)
-    most = cost.amax((1, 2), keepdim=True).clamp(min=1e-12)
-    derived = told.is_derived[..., None].expand(cost.shape).float()
-    return torch.stack([cost / most, cost / told.largest_gain[:, None, None], derived], -1).flatten(1, 2)
+def _strengths(couples: Lists) -> Tensor:
+    """All that the couplings of a literal add up to, (B, L); 1 where it has none."""
+    lengths, size = couples.lengths, len(couples.starts)
+    if not couples.amounts.shape[1]:
+        return torch.ones(lengths.shape, device=lengths.device)
+    # A list for the padding at the end; each list is added up in its order, which an atomic sum on a GPU would not do.
+    lengths = torch.cat([lengths, couples.amounts.shape[1] - couples.starts[:, -1:]], 1).long()
+    totals = torch.segment_reduce(couples.amounts.abs().flatten(), "sum", lengths=lengths.flatten(), initial=0)
+    totals = totals.view(size, -1)[:, :-1]
+    return torch.where(totals > 0, totals, 1.0)
 
 
 def _total(flags: Tensor, owner: Tensor, owners: int) -> Tensor:
-    """How many flags (B, E) each owner has, (B, owners)."""
-    return torch.zeros(len(flags), owners, dtype=torch.int32, device=flags.device).scatter_add_(1, owner, flags.int())
+    """How many flags (E, columns) each owner has, (owners, columns)."""
+    return _sums(flags.int(), owner, owners)
 
 
-def _up(counts: Tensor) -> int:
-    return max(1, -(-int(counts.max()) // PADDING)) * PADDING
+def _sums(amounts: Tensor, owner: Tensor, owners: int) -> Tensor:
+    """Amounts (E, columns) added up by owner, (owners, columns)."""
+    totals = amounts.new_zeros(owners, amounts.shape[1])
+    if amounts.shape[1] == 1:  # adding numbers takes less time than adding rows of one number
+        totals.view(-1).index_add_(0, owner, amounts[:, 0])
+        return totals
+    return totals.index_add_(0, owner, amounts)
 
 
-def _filled(at: Tensor, amounts: Tensor, kept: Tensor, length: int, fill: int = 0) -> Tensor:
-    """A table (B, length, ...) with the kept amounts (B, E, ...) at their places (B, E)."""
-    tail = amounts.shape[2:]
-    table = torch.full((len(at), length + 1, *tail), fill, dtype=amounts.dtype, device=at.device)
-    at = torch.where(kept, at, length).view(*at.shape, *[1] * len(tail)).expand(amounts.shape)
-    return table.scatter_(1, at, amounts)[:, :length].contiguous()
-
-
-def _lists(owner: Tensor, member: Tensor, kept: Tensor, owners: int, fill: int) -> Tensor:
-    """The kept members of each owner, (B, owners, most); entries (B, E) come owner by owner."""
-    before = kept.long().cumsum(1) - kept.long()  # kept entries before this one
-    here = torch.where(kept, owner, owners)
-    counts = _total(kept, here, owners + 1).long()
-    first = counts.cumsum(1) - counts  # kept entries of the owners before
-    rank = before - first.gather(1, here)
-    most = max(int(counts[:, :owners].max()), 1)
-    at = torch.where(kept, here * most + rank, owners * most)
-    return _filled(at, member, kept, owners * most, fill).view(len(owner), owners, most)
-
-
-def _joined(parts: list[Literals]) -> Literals:
-    """Literals of several stretches of instances, padded alike."""
-    if len(parts) == 1:
-        return parts[0]
-    literals, factors = max(p.place.shape[1] for p in parts), max(p.kind.shape[1] for p in parts)
-    degree, most = max(p.factors.shape[2] for p in parts), max(p.members.shape[2] for p in parts)
-    amounts = parts[0].factor_amounts.shape[1] > 0
-    neighbours, partners = max(p.excluded.shape[2] for p in parts), max(p.coupled.shape[2] for p in parts)
-    # The shape that a field needs, the number that stood for padding, and the one that stands for it now.
-    shapes = {
-        "place": (literals,), "real": (literals,), "kind": (factors,), "share": (factors,), "bounds": (factors, 2),
-        "features": (factors, FACTOR_FEATURES), "about": (literals, LITERAL_FEATURES),
-        "factors": (literals, degree), "members": (factors, most),
-        "factor_amounts": (literals, degree) if amounts else (0, 0),
-        "member_amounts": (factors, most) if amounts else (0, 0),
-        "excluded": (literals, neighbours), "coupled": (literals, partners), "coupling": (literals, partners),
-    }  # fmt: skip
-
-    def table(part: Tensor, shape: tuple[int, ...], old: int, fill: int) -> Tensor:
-        out = torch.full((len(part), *shape), fill, dtype=part.dtype, device=part.device)
-        inside = (slice(None), *(slice(length) for length in part.shape[1:]))
-        out[inside] = part if old == fill else torch.where(part == old, fill, part)
-        return out
-
-    def padding(name: str, part: Literals) -> tuple[int, int]:
-        if name == "factors":
-            return part.kind.shape[1], factors
-        return (part.place.shape[1], literals) if name in ("members", "excluded", "coupled") else (0, 0)
-
-    return Literals(
-        **{
-            name: torch.cat([table(getattr(part, name), shape, *padding(name, part)) for part in parts])
-            for name, shape in shapes.items()
-        }
-    )
+def _extreme(amounts: Tensor, owner: Tensor, owners: int, which: str, start: float) -> Tensor:
+    """The least or the greatest of the amounts (E, columns) of each owner, (owners, columns)."""
+    found = amounts.new_full((owners, amounts.shape[1]), start)
+    return found.scatter_reduce_(0, owner[:, None].expand(amounts.shape), amounts, which)

@@ -11,22 +11,18 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from blogdit.method.rules import merged
 from blogdit.method.structure import Structure
 from blogdit.method.terms import PairTerms
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs of literals, with no thought of givens."""
+    """Pairs of literals of G structures, with no thought of givens: each pair once from either end, end by end."""
 
-    places: Tensor  # (G, P, 2) variable * K + value
-    weights: Tensor  # (G, P) 0 in padding
-
-    def both_ways(self, size: int) -> tuple[Tensor, Tensor, Tensor]:
-        """One end, the other end and the weight of each pair, once from either end: (size, 2 P)."""
-        one, other = self.places.unbind(-1)
-        ends = torch.cat([one, other], 1), torch.cat([other, one], 1), self.weights.repeat(1, 2)
-        return ends[0].expand(size, -1), ends[1].expand(size, -1), ends[2].expand(size, -1)
+    end: Tensor  # (P,) ascending; (group * N + variable) * K + value
+    other: Tensor  # (P,)
+    weight: Tensor  # (P,)
 
 
 def excluding(structure: Structure) -> Pairs:
@@ -42,14 +38,32 @@ def coupled(structure: Structure) -> Pairs:
     return _joined(structure, [*terms, (soft.not_equal, 1.0, False), (soft.conflict, 1.0, True)])
 
 
+def most_pairs(structure: Structure) -> int:
+    """At least as many as the ends of pairs of any group."""
+    values, soft = structure.domain.shape[2], structure.soft
+    wide = (structure.not_equal, structure.differ, soft.not_equal)
+    named = (structure.conflict, structure.pairwise, soft.conflict)
+    return 2 * sum(values * terms.weights.shape[1] for terms in wide) + 2 * sum(t.weights.shape[1] for t in named)
+
+
 def _joined(structure: Structure, parts: list[tuple[PairTerms, float, bool]]) -> Pairs:
     """Pairs of variables with a sign for their weights, and whether their values are named."""
-    values = structure.domain.shape[2]
-    value = torch.arange(values, device=structure.domain.device)
-    places, weights = [], []
+    domain, (_, variables, values) = structure.domain, structure.domain.shape
+    ends, weights = [], []
     for terms, sign, named in parts:
-        taken = terms.values[..., None] if named else value  # (G, S, 2, 1) or (K,)
-        place = terms.variables[..., None] * values + taken  # (G, S, 2, K or 1)
-        places.append(place.transpose(2, 3).flatten(1, 2))
-        weights.append((sign * terms.weights)[..., None].expand(-1, -1, place.shape[3]).flatten(1))
-    return Pairs(torch.cat(places, 1), torch.cat(weights, 1))
+        group, row = terms.weights.nonzero().unbind(1)
+        pairs, weight = terms.variables[group, row], sign * terms.weights[group, row]
+        place = (group[:, None] * variables + pairs) * values  # (n, 2)
+        if named:
+            place = place + terms.values[group, row]
+        else:
+            both = domain[group, pairs[:, 0]] & domain[group, pairs[:, 1]]  # (n, K)
+            row, value = both.nonzero().unbind(1)
+            place, weight = place[row] + value[:, None], weight[row]
+        ends.append(place)
+        weights.append(weight)
+    one, other = torch.cat(ends).unbind(1)
+    end, other = torch.cat([one, other]), torch.cat([other, one])
+    first, weight = merged(end, other, torch.cat(weights).repeat(2))
+    end, order = end[first].sort(stable=True)
+    return Pairs(end, other[first][order], weight[order])

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+from weakref import WeakKeyDictionary
+
 import numpy as np
 import numpy.typing as npt
 
@@ -45,53 +49,71 @@ def _cliques(scopes: Scopes) -> IntArray:
     return np.concatenate(parts)
 
 
+_pairs_of_groups: WeakKeyDictionary[Constraint, int] = WeakKeyDictionary()  # instances share groups, as Sudokus do
+
+
 def count_pairs(instance: Instance) -> int:
     """About how many pairs of variables are related: what the time of a step grows with."""
-    goal, count = instance.objective, 0
+    goal = instance.objective
+    count = 0 if goal is None else len(goal.differ) + len(goal.pairwise)
     for group in instance.groups:
-        if isinstance(group, NotEqual | Conflict):
-            count += len(group)
-        else:
-            lengths = group.members.lengths
-            count += int(np.where(lengths <= LARGEST_CLIQUE, lengths * (lengths - 1) // 2, 16 * lengths).sum())
-    return count + (0 if goal is None else len(goal.differ) + len(goal.pairwise))
+        if group not in _pairs_of_groups:
+            _pairs_of_groups[group] = _pairs_of(group)
+        count += _pairs_of_groups[group]
+    return count
+
+
+def _pairs_of(group: Constraint) -> int:
+    if isinstance(group, NotEqual | Conflict):
+        return len(group)
+    lengths = group.members.lengths
+    return int(np.where(lengths <= LARGEST_CLIQUE, lengths * (lengths - 1) // 2, 16 * lengths).sum())
 
 
 def _both_ways(pairs: IntArray) -> IntArray:
     return np.concatenate([pairs, pairs[:, ::-1]])
 
 
-def _distinct(keys: IntArray) -> IntArray:
-    """np.unique, which takes several times as long."""
-    keys = np.sort(keys)
-    return keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
+Part = tuple[IntArray, int, npt.NDArray[np.float64] | float]  # ordered pairs, their feature, and its strength
 
 
 def relation_list(instance: Instance) -> tuple[IntArray, IntArray, npt.NDArray[np.float32]]:
     """Source, target and features of every ordered related pair, sorted by target, each pair once."""
-    parts: list[tuple[IntArray, int, npt.NDArray[np.float64] | float]] = []
+    parts = [part for part in _parts(instance) if len(part[0])]
+    n = instance.size
+    # Small keys are sorted in a fraction of the time.
+    kind: Any = np.int32 if n * n <= np.iinfo(np.int32).max else np.int64
+    keys = [(pairs[:, 1] * n + pairs[:, 0]).astype(kind) for pairs, _, _ in parts]
+    if not keys:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, RELATION_FEATURES), np.float32)
+    every = np.sort(np.concatenate(keys) if len(keys) > 1 else keys[0])
+    is_first = every[1:] != every[:-1]
+    if not is_first.all():
+        every = every[np.concatenate([[True], is_first])]
+    features = np.zeros((len(every), RELATION_FEATURES), np.float32)
+    for key, (_, feature, weight) in zip(keys, parts, strict=True):
+        if isinstance(weight, float) and len(parts) == 1:
+            features[:, feature] = weight
+        elif isinstance(weight, float):
+            features[np.searchsorted(every, key), feature] = weight
+        else:
+            features[:, feature] += np.bincount(np.searchsorted(every, key), weight, len(every))
+    target, source = np.divmod(every, kind(n))
+    return source.astype(np.int64), target.astype(np.int64), features
+
+
+def _parts(instance: Instance) -> Iterator[Part]:
     for group in instance.groups:
         if isinstance(group, NotEqual | Conflict):
-            parts.append((_both_ways(group.pairs), int(isinstance(group, Conflict)), 1.0))
+            yield _both_ways(group.pairs), int(isinstance(group, Conflict)), 1.0
         else:
-            parts.append((_cliques(group.members), 0 if wants_different_values(group, instance) else 2, 1.0))
+            yield _cliques(group.members), 0 if wants_different_values(group, instance) else 2, 1.0
     if (objective := instance.objective) is not None:
         sign = 1.0 if objective.sense == "maximize" else -1.0
         if len(objective.differ):
             scale = np.abs(objective.differ_weights).mean() or 1.0
-            parts.append((_both_ways(objective.differ), 0, np.tile(sign * objective.differ_weights / scale, 2)))
-        parts.append((_both_ways(objective.pairwise[:, :2]), 3, 1.0))
-    n = instance.size
-    keys = [pairs[:, 1] * n + pairs[:, 0] for pairs, _, _ in parts]
-    every = _distinct(np.concatenate(keys)) if keys else np.zeros(0, np.int64)
-    features = np.zeros((len(every), RELATION_FEATURES), np.float32)
-    for key, (_, feature, weight) in zip(keys, parts, strict=True):
-        at = np.searchsorted(every, key)
-        if isinstance(weight, float):
-            features[at, feature] = weight
-        else:
-            np.add.at(features[:, feature], at, weight)
-    return every % n if n else every, every // n if n else every, features
+            yield _both_ways(objective.differ), 0, np.tile(sign * objective.differ_weights / scale, 2)
+        yield _both_ways(objective.pairwise[:, :2]), 3, 1.0
 
 
 def wants_different_values(group: Constraint, instance: Instance) -> bool:
@@ -107,8 +129,9 @@ def value_features(instance: Instance, width: int) -> npt.NDArray[np.float32]:
     if (objective := instance.objective) is not None:
         terms, weights = objective.by_value(instance.domains)
         scale = np.abs(weights).mean() if len(terms) else 0.0
-        at = (terms[:, 0], terms[:, 1], np.zeros(len(terms), np.int64))
-        np.add.at(out, at, (objective.sign * weights / (scale or 1.0)).astype(np.float32))
+        shares = (objective.sign * weights / (scale or 1.0)).astype(np.float32)
+        cells = np.bincount(terms[:, 0] * width + terms[:, 1], shares, instance.size * width)
+        out[..., 0] = cells.reshape(out.shape[:2])
     for group in instance.groups:
         if isinstance(group, Conflict):
             out[group.pairs, group.values, 1] = 1.0

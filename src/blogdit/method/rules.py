@@ -1,4 +1,4 @@
-"""What a network is told about constraints and objectives: rules over literals, one row of tensors for each kind.
+"""What a network is told about constraints and objectives: rules over literals, kind by kind.
 
 A literal is a value of a variable, (i, k). Each rule, or factor, has literals with an amount: "variable i takes one of
 its values", "at most one variable of this row takes the value k", "the amounts of true literals add up to 3 at least".
@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from blogdit.method.structure import Structure
-from blogdit.method.terms import ALWAYS, DifferentTerms, FunctionTerms, SumTerms, TableTerms
+from blogdit.method.terms import ALWAYS, DifferentTerms, Entries, FunctionTerms, SumTerms, TableTerms
 
 VARIABLE, EXACTLY_ONE, AT_MOST_ONE, TUPLE, LARGEST, SMALLEST, CHOSEN, SUM = range(8)
 FACTOR_KINDS = 8
@@ -34,32 +34,32 @@ BOUNDS = {VARIABLE: (1.0, 1.0), EXACTLY_ONE: (1.0, 1.0), AT_MOST_ONE: (-torch.in
 
 @dataclass(frozen=True)
 class Rules:
-    """All memberships of a structure, with no thought of givens: entry e says that `place[e]` is in `factor[e]`.
+    """All memberships of G structures, with no thought of givens: entry e says that `place[e]` is in `factor[e]`.
 
-    Entries from `sums` on belong to sums. There each variable has K entries side by side, one for each value.
+    There is no padding. Factors and entries of a group follow those of the group before.
     """
 
-    factor: Tensor  # (G, E), ascending
-    place: Tensor  # (G, E) variable * K + value
-    present: Tensor  # (G, E) false in padding
-    amount: Tensor  # (G, E) float64: sums may be large
-    needed: Tensor  # (G, E) the factor is void if this literal is false
-    kind: Tensor  # (G, F)
-    bounds: Tensor  # (G, F, 2) float64, least and greatest amount of the true literals, infinite where there is none
-    weight: Tensor  # (G, F) what a violation of a soft constraint costs; 0 where it must hold
-    sums: int
+    factor: Tensor  # (E,) ascending
+    place: Tensor  # (E,) (group * N + variable) * K + value, within the domain of the variable or `needed`
+    amount: Tensor  # (E,) float64: sums may be large
+    needed: Tensor  # (E,) the factor is void if this literal is false
+    term: Tensor  # (E,) numbers the terms of sums: the values of one variable in one sum are one term; -1 elsewhere
+    kind: Tensor  # (F,)
+    bounds: Tensor  # (F, 2) float64, least and greatest amount of the true literals, infinite where there is none
+    weight: Tensor  # (F,) what a violation of a soft constraint costs; 0 where it must hold
+    group: Tensor  # (F,)
+    terms: int  # terms of sums, in all
     plain: bool  # every amount is 1, and every rule must hold
 
 
 def build_rules(structure: Structure) -> Rules:
-    """Every rule of a structure. Factors are numbered kind by kind."""
+    """Every rule of a structure. The factors of a group are numbered kind by kind."""
     draft = _Draft(structure)
     draft.add_variables()
     for terms, soft in ((structure, False), (structure.soft, True)):
         draft.add_different(terms.all_different, soft)
         draft.add_tables(terms.table, soft)
         draft.add_functions(terms.function, soft)
-    draft.begin_sums()
     for terms, soft in ((structure, False), (structure.soft, True)):
         for sums in (terms.linear, terms.count, terms.sum):
             if sums.weights.shape[1]:
@@ -67,70 +67,98 @@ def build_rules(structure: Structure) -> Rules:
     return draft.rules()
 
 
+def most_entries(structure: Structure) -> int:
+    """At least as many as the entries of any group."""
+    values, entries = structure.domain.shape[2], structure.domain[0].numel()
+    for terms in (structure, structure.soft):
+        wide = [terms.all_different.members.owner, *(sums.members.owner for sums in (terms.linear, terms.count))]
+        entries += values * sum(owner.shape[1] for owner in wide) + terms.table.variables[0].numel()
+        entries += (2 * values + 1) * terms.function.places.shape[1]
+        passes = 4 if terms.sum.when.shape[1] else 1
+        entries += passes * values * (terms.sum.members.owner.shape[1] + terms.sum.when.shape[1])
+    return entries
+
+
 @dataclass
 class _Draft:
     """Rules as they are collected, kind by kind."""
 
     structure: Structure
-    entries: list[tuple[Tensor, ...]] = field(default_factory=list)  # factor, place, present, amount, needed
-    factors: list[tuple[Tensor, ...]] = field(default_factory=list)  # kind, bounds, weight
-    taken: int = 0  # factors so far
+    # Group, factor within the group, place, amount, needed, term.
+    entries: list[tuple[Tensor, ...]] = field(default_factory=list)
+    factors: list[tuple[Tensor, ...]] = field(default_factory=list)  # (G, F) each: kind, bounds, weight
+    taken: int = 0  # factors of a group so far
+    terms: int = 0
     plain: bool = True
-    first_sum: int = 0  # entry
 
     def __post_init__(self) -> None:
         self.groups, self.variables, self.values = self.structure.domain.shape
         self.value = torch.arange(self.values, device=self.structure.domain.device)
+        self.domain = self.structure.domain & self.structure.real[..., None]
 
     def add(
-        self, factor: Tensor, place: Tensor, present: Tensor, kind: Tensor,
-        amount: Tensor | None = None, bounds: Tensor | None = None, weight: Tensor | None = None,
-        needed: Tensor | None = None,
+        self, group: Tensor, factor: Tensor, place: Tensor, kind: Tensor, amount: Tensor | None = None,
+        bounds: Tensor | None = None, weight: Tensor | None = None, needed: Tensor | None = None,
+        term: Tensor | None = None,
     ) -> None:  # fmt: skip
-        """Factors of the kinds (G, F), numbered from 0 here, with entries (G, ...). A weight is that of soft ones."""
+        """Factors of the kinds (G, F), numbered from 0 here, with entries (n,). A weight is that of soft ones."""
         self.plain &= amount is None and weight is None
         if amount is None:
             amount = torch.ones_like(place, dtype=torch.float64)
-        if needed is None:
-            needed = torch.zeros_like(present)
         if bounds is None:
             known = [BOUNDS.get(number, NO_BOUNDS) for number in range(FACTOR_KINDS)]
             bounds = torch.tensor(known, dtype=torch.float64, device=kind.device)[kind]
         weight = torch.zeros_like(kind, dtype=torch.float32) if weight is None else weight.clamp(min=LIGHTEST)
-        parts = (self.taken + factor, place, present, amount.double(), needed)
-        self.entries.append(tuple(part.flatten(1) for part in parts))
+        needed = torch.zeros_like(place, dtype=torch.bool) if needed is None else needed
+        term = torch.full_like(place, -1) if term is None else self.terms + term
+        self.entries.append((group, self.taken + factor, place, amount.double(), needed, term))
         self.factors.append((kind, bounds, weight))
         self.taken += kind.shape[1]
 
     def rules(self) -> Rules:
-        factor, place, present, amount, needed = (torch.cat(parts, 1) for parts in zip(*self.entries, strict=True))
-        kind, bounds, weight = (torch.cat(parts, 1) for parts in zip(*self.factors, strict=True))
-        factor, order = factor.sort(dim=1, stable=True)
-        place, present, amount, needed = (part.gather(1, order) for part in (place, present, amount, needed))
-        amount, present = merged(factor * (self.variables * self.values) + place, amount, present)
-        return Rules(factor, place, present, amount, needed, kind, bounds, weight, self.first_sum, self.plain)
+        group, factor, place, amount, needed, term = (torch.cat(parts) for parts in zip(*self.entries, strict=True))
+        kind, bounds, weight = (torch.cat(parts, 1).flatten(0, 1) for parts in zip(*self.factors, strict=True))
+        factor = group * self.taken + factor
+        used = torch.zeros_like(kind, dtype=torch.bool)
+        used[factor] = True  # the others are padding, or rules over nothing
+        factor, order = (used.cumsum(0) - 1)[factor].sort(stable=True)
+        place, amount, needed, term = (part[order] for part in (place, amount, needed, term))
+        numbers = used.nonzero()[:, 0]
+        return Rules(
+            factor, place, amount, needed, term, kind[numbers], bounds[numbers], weight[numbers],
+            numbers // max(self.taken, 1), self.terms, self.plain,
+        )  # fmt: skip
 
-    def begin_sums(self) -> None:
-        self.first_sum = sum(entries[0].shape[1] for entries in self.entries)
+    def _place(self, group: Tensor, variables: Tensor) -> Tensor:
+        """The first literals of variables."""
+        return (group * self.variables + variables) * self.values
+
+    def _wide(self, group: Tensor, variables: Tensor) -> tuple[Tensor, Tensor]:
+        """The literals of variables (n,): which of the variables, and which value."""
+        rows, values = self.domain[group, variables].nonzero().unbind(1)
+        return rows, values
 
     def add_variables(self) -> None:
         """Each variable takes one of its values."""
-        every = torch.arange(self.variables * self.values, device=self.value.device).expand(self.groups, -1)
-        kind = every.new_full((self.groups, self.variables), VARIABLE)
-        self.add(every // self.values, every, torch.ones_like(every, dtype=torch.bool), kind)
+        group, variable, value = self.domain.nonzero().unbind(1)
+        kind = self.value.new_full((self.groups, self.variables), VARIABLE)
+        self.add(group, variable, self._place(group, variable) + value, kind)
 
     def add_different(self, scopes: DifferentTerms, soft: bool) -> None:
         """At most one variable of a scope takes a slot."""
         if not scopes.weights.shape[1]:
             return
         members, width = scopes.members, scopes.width
-        slots = scopes.slots if scopes.slots.shape[1] else self.value
-        needed = torch.arange(width, device=self.value.device) < scopes.required[..., None]
-        kind = torch.where(needed, EXACTLY_ONE, AT_MOST_ONE)
+        group, entry = members.present.nonzero().unbind(1)
+        owner, variables = members.owner[group, entry], members.variables[group, entry]
+        rows, values = self._wide(group, variables)
+        slots = scopes.slots[group[rows], entry[rows], values] if scopes.slots.shape[1] else values
+        must_occur = torch.arange(width, device=self.value.device) < scopes.required[..., None]
+        kind = torch.where(must_occur, EXACTLY_ONE, AT_MOST_ONE)
         self.add(
-            members.owner[..., None] * width + slots,
-            members.variables[..., None] * self.values + self.value,
-            members.present[..., None].expand(*members.present.shape, self.values),
+            group[rows],
+            owner[rows] * width + slots,
+            self._place(group, variables)[rows] + values,
             kind.flatten(1),
             weight=scopes.weights[..., None].expand(kind.shape).flatten(1) if soft else None,
         )
@@ -140,19 +168,19 @@ class _Draft:
         if not tables.weights.shape[1]:
             return
         present = tables.present
-        real = present.any(-1)
-        number = torch.arange(real.shape[1], device=real.device).expand(real.shape)
-        counts = torch.zeros_like(tables.weights).scatter_add_(1, tables.owner, real.float())
+        counts = torch.zeros_like(tables.weights).scatter_add_(1, tables.owner, present.any(-1).float())
         sizes = self.structure.domain.sum(-1).gather(1, tables.variables.flatten(1)).view(present.shape)
         widest = torch.where(present, sizes, 1).amax(-1)  # values of a variable of the table
         amount = (widest / counts.gather(1, tables.owner).clamp(min=1)).clamp(max=1)
+        group, number, column = present.nonzero().unbind(1)
+        place = self._place(group, tables.variables[group, number, column]) + tables.values[group, number, column]
         self.add(
-            number[..., None].expand(present.shape),
-            tables.variables * self.values + tables.values,
-            present,
-            torch.full_like(number, TUPLE),
-            amount=amount[..., None].expand(present.shape),
-            needed=present,
+            group,
+            number,
+            place,
+            torch.full_like(tables.owner, TUPLE),
+            amount=amount[group, number],
+            needed=torch.ones_like(place, dtype=torch.bool),
             weight=tables.weights.gather(1, tables.owner) if soft else None,
         )
 
@@ -161,66 +189,70 @@ class _Draft:
         scopes = terms.weights.shape[1]
         if not scopes:
             return
-        owner = terms.entries.owner
-        is_element = terms.is_element.gather(1, owner)
-        own = scopes + torch.arange(owner.shape[1], device=owner.device)
-        factor = torch.where(is_element, own, owner)
-        results = terms.results.gather(1, owner)
-        index = terms.index.gather(1, owner)
-        last = self.values - 1
-        inside = terms.entries.present & ~(is_element & (terms.places > last))
-        chosen = index * self.values + terms.places.clamp(max=last)
+        is_element = terms.is_element.gather(1, terms.entries.owner)
+        # An index has no value for what lies beyond its last one.
+        inside = terms.entries.present & ~(is_element & (terms.places >= self.values))
+        group, entry = inside.nonzero().unbind(1)
+        owner, place = terms.entries.owner[group, entry], terms.places[group, entry]
+        chosen, variables, results = is_element[group, entry], terms.entries.variables[group, entry], terms.results
+        results, index = results[group, owner], terms.index[group, owner]
+        factor = torch.where(chosen, scopes + entry, owner)
+        tell = chosen | (place == 0)  # the result of a largest one is told once
+        of_entries, of_results = self._heights(group, variables), self._heights(group, results)
+        amount = torch.cat([of_entries, -of_results, torch.ones_like(of_results[:, :1])], 1)
+        literals = [
+            self._place(group, variables)[:, None] + self.value,
+            self._place(group, results)[:, None] + self.value,
+            (self._place(group, index) + place.clamp(max=self.values - 1))[:, None],
+        ]
+        flags = [self.domain[group, variables], self.domain[group, results] & tell[:, None], chosen[:, None]]
+        rows, columns = torch.cat(flags, 1).nonzero().unbind(1)
+        needed = columns == 2 * self.values  # an index that cannot choose it
+        first, amount = merged(
+            factor[rows] + group[rows] * (scopes + inside.shape[1]), torch.cat(literals, 1)[rows, columns],
+            amount[rows, columns],
+        )  # fmt: skip
+        rows, columns, needed = rows[first], columns[first], needed[first]
         whole = torch.where(terms.signs > 0, LARGEST, SMALLEST)
-        kind = torch.cat([whole, torch.full_like(owner, CHOSEN)], 1)
+        self.add(
+            group[rows],
+            factor[rows],
+            torch.cat(literals, 1)[rows, columns],
+            torch.cat([whole, torch.full_like(terms.places, CHOSEN)], 1),
+            amount,
+            weight=torch.cat([terms.weights, terms.weights.gather(1, terms.entries.owner)], 1) if soft else None,
+            needed=needed,
+        )
 
-        def literals(variables: Tensor) -> Tensor:
-            return variables[..., None] * self.values + self.value
-
-        first = terms.places == 0  # the result of a largest one is told once
-        tell = inside & (is_element | first)
-        place = torch.cat([literals(terms.entries.variables), literals(results), chosen[..., None]], 2)
-        wide = (-1, -1, self.values)
-        flags = inside[..., None].expand(wide), tell[..., None].expand(wide), (inside & is_element)[..., None]
-        present = torch.cat(flags, 2)
-        needed = torch.zeros_like(present)
-        needed[..., -1] = True  # an index that cannot choose it
-        of_entries, of_results = self._heights(terms.entries.variables), self._heights(results)
-        amount = torch.cat([of_entries, -of_results, torch.ones_like(of_results[..., :1])], 2)
-        weight = torch.cat([terms.weights, terms.weights.gather(1, owner)], 1) if soft else None
-        self.add(factor[..., None].expand(place.shape), place, present, kind, amount, weight=weight, needed=needed)
-
-    def _heights(self, variables: Tensor) -> Tensor:
-        """What the values of variables (G, T) mean, from near 0 to 1, (G, T, K)."""
-        numbers = self._numbers(variables)
-        domain = self._rows(self.structure.domain, variables)
+    def _heights(self, group: Tensor, variables: Tensor) -> Tensor:
+        """What the values of variables (n,) mean, from near 0 to 1, (n, K)."""
+        numbers, domain = self._numbers(group, variables), self.structure.domain[group, variables]
         least = torch.where(domain, numbers, torch.inf).amin(-1, keepdim=True)
         greatest = torch.where(domain, numbers, -torch.inf).amax(-1, keepdim=True)
         return ((numbers - least + 1) / (greatest - least + 1)).clamp(0, 1)
 
-    def _numbers(self, variables: Tensor) -> Tensor:
+    def _numbers(self, group: Tensor, variables: Tensor) -> Tensor:
         numbers = self.structure.numbers
         if not numbers.shape[1]:
-            return self.value.double().expand(*variables.shape, -1)
-        return self._rows(numbers, variables).double()
-
-    def _rows(self, table: Tensor, variables: Tensor) -> Tensor:
-        """Rows of a table (G, N, K) at variables (G, T)."""
-        return table.gather(1, variables[..., None].expand(-1, -1, self.values))
+            return self.value.double().expand(len(variables), -1)
+        return numbers[group, variables].double()
 
     def add_sums(self, sums: SumTerms, soft: bool) -> None:
         """Each sum; of those with a condition, each bound on its own."""
-        variables, owner, present = sums.members.variables, sums.members.owner, sums.members.present
-        amount, weight = self._sum_amounts(sums), sums.weights if soft else None
+        group, entry = sums.members.present.nonzero().unbind(1)
+        owner, variables = sums.members.owner[group, entry], sums.members.variables[group, entry]
+        amount, weight = self._sum_amounts(sums, group, owner, variables), sums.weights if soft else None
         low, high = (
             torch.where(bound.isinf(), bound.double(), limit.double())
             for bound, limit in zip(sums.bounds.unbind(-1), sums.limits.unbind(-1), strict=True)
         )
         if not sums.when.shape[1]:
-            self._add_sums(variables, owner, present, amount, low, high, weight)
+            self._add_sums(group, owner, variables, amount, low, high, weight)
             return
-        domain = self._rows(self.structure.domain, variables)
+        domain = self.structure.domain[group, variables]
+        cells = group * low.shape[1] + owner
         least, most = (
-            torch.zeros_like(low).scatter_add_(1, owner, torch.where(present, part, 0.0))
+            torch.zeros_like(low).flatten().index_add_(0, cells, part).view_as(low)
             for part in (
                 torch.where(domain, amount, torch.inf).amin(-1),
                 torch.where(domain, amount, -torch.inf).amax(-1),
@@ -228,81 +260,76 @@ class _Draft:
         )
         condition, value, truth = sums.when.unbind(-1)
         always = truth == ALWAYS
-        is_value = self.value == value[..., None]  # (G, S, K)
-        active = torch.where((truth == 1)[..., None], is_value, ~is_value)
         nothing = torch.full_like(low, torch.inf)
-        # Where it counts: bounds, who has them, and the literals that lift them.
+        # Where it counts: bounds, who has them, and the truth of the literal that lifts them.
         passes = [
-            (low, torch.where(always, high, nothing), torch.ones_like(always), ~active),
-            (-nothing, high, ~always, ~active),
+            (low, torch.where(always, high, nothing), torch.ones_like(always), truth != 1),
+            (-nothing, high, ~always, truth != 1),
         ]
         if sums.exactly.any():  # and where it does not
             one_sided = sums.exactly & (low.isinf() | high.isinf()) & ~always
-            passes += [(-nothing, low - 1, one_sided, active), (high + 1, nothing, one_sided, active)]
-        number = torch.arange(low.shape[1], device=low.device).expand(low.shape)
-        for lowest, highest, used, lifts in passes:
+            passes += [(-nothing, low - 1, one_sided, truth == 1), (high + 1, nothing, one_sided, truth == 1)]
+        for lowest, highest, used, lifting in passes:
             used = used & (lowest.isfinite() | highest.isfinite())
             gap = torch.where(lowest.isfinite(), lowest - least, highest - most)  # what lifts it, of either sign
-            gap = torch.where(always | ~used, 0.0, gap)
+            counts = used[group, owner].nonzero()[:, 0]
+            of, number = (used & ~always).nonzero().unbind(1)
+            lifts = (self.value == value[of, number][:, None]) == lifting[of, number][:, None]
             self._add_sums(
-                torch.cat([variables, condition], 1),
-                torch.cat([owner, number], 1),
-                torch.cat([present & used.gather(1, owner), used & ~always], 1),
-                torch.cat([amount, gap[..., None] * lifts], 1),
+                torch.cat([group[counts], of]),
+                torch.cat([owner[counts], number]),
+                torch.cat([variables[counts], condition[of, number]]),
+                torch.cat([amount[counts], gap[of, number][:, None] * lifts]),
                 torch.where(used, lowest, -torch.inf),
                 torch.where(used, highest, torch.inf),
                 weight,
             )
 
     def _add_sums(
-        self, variables: Tensor, owner: Tensor, present: Tensor, amount: Tensor,
+        self, group: Tensor, owner: Tensor, variables: Tensor, amount: Tensor,
         low: Tensor, high: Tensor, weight: Tensor | None,
     ) -> None:  # fmt: skip
-        self.add(
-            owner[..., None].expand(amount.shape),
-            variables[..., None] * self.values + self.value,
-            present[..., None].expand(amount.shape),
-            torch.full_like(low, SUM, dtype=torch.int64),
-            amount=amount,
-            bounds=torch.stack([low, high], -1),
-            weight=weight,
-        )
+        """Terms (n,) with an amount for each value, (n, K)."""
+        rows, values = self._wide(group, variables)
+        place = self._place(group, variables)[rows] + values
+        first, amounts = merged((group * low.shape[1] + owner)[rows], place, amount[rows, values])
+        rows, place = rows[first], place[first]
+        kind, bounds = torch.full_like(low, SUM, dtype=torch.int64), torch.stack([low, high], -1)
+        self.add(group[rows], owner[rows], place, kind, amounts, bounds, weight, term=rows)
+        self.terms += len(group)
 
-    def _sum_amounts(self, sums: SumTerms) -> Tensor:
-        """What each value of each member adds to its sum, (G, T, K)."""
-        members, scopes = sums.members, sums.weights.shape[1]
-        unused = scopes * self.variables  # the key of padding
-        keys = torch.where(members.present, members.owner * self.variables + members.variables, unused)
-        keys, order = keys.sort(dim=1)
-        found = torch.zeros(*members.variables.shape, self.values, dtype=torch.float64, device=self.value.device)
+    def _sum_amounts(self, sums: SumTerms, group: Tensor, owner: Tensor, variables: Tensor) -> Tensor:
+        """What each value of each member (n,) adds to its sum, (n, K)."""
+        scopes = sums.weights.shape[1]
+        found = torch.zeros(len(group), self.values, dtype=torch.float64, device=self.value.device)
+        keys, order = ((group * scopes + owner) * self.variables + variables).sort()
 
-        def at(owner: Tensor, variables: Tensor) -> Tensor:
-            place = torch.searchsorted(keys, owner * self.variables + variables).clamp(max=keys.shape[1] - 1)
-            return order.gather(1, place)
+        def real(entries: Entries) -> tuple[Tensor, Tensor, Tensor]:
+            """Of those that add something: group, entry, and the member that they belong to."""
+            of, entry = entries.amounts.nonzero().unbind(1)
+            own = (of * scopes + entries.owner[of, entry]) * self.variables + entries.variables[of, entry]
+            return of, entry, order[torch.searchsorted(keys, own)]
 
         if sums.numbers.owner.shape[1]:
-            entries = sums.numbers
-            added = self._numbers(entries.variables).double() * entries.amounts[..., None]
-            rows = at(entries.owner, entries.variables)[..., None].expand(added.shape)
-            found.scatter_add_(1, rows, added)
+            of, entry, row = real(sums.numbers)
+            numbers = self._numbers(of, sums.numbers.variables[of, entry])
+            found.index_add_(0, row, numbers * sums.numbers.amounts[of, entry][:, None])
         if sums.literals.owner.shape[1]:
-            entries = sums.literals
-            cells = at(entries.owner, entries.variables) * self.values + entries.values
-            found.flatten(1).scatter_add_(1, cells, entries.amounts.double())
+            of, entry, row = real(sums.literals)
+            cells = row * self.values + sums.literals.values[of, entry]
+            found.flatten().index_add_(0, cells, sums.literals.amounts[of, entry].double())
         return found
 
 
-def merged(keys: Tensor, amounts: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
-    """Entries (B, E) that are present and have one key become the first of them, with the sum of their amounts."""
-    none = keys.new_tensor(torch.iinfo(keys.dtype).max)
-    ordered, order = torch.where(present, keys, none).sort(dim=1, stable=True)
-    starts = torch.ones_like(present)
-    starts[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    if bool((starts | (ordered == none)).all()):
-        return amounts, present
-    group = starts.long().cumsum(1) - 1
-    held = torch.where(present, amounts, 0.0).gather(1, order)
-    totals = torch.zeros_like(held).scatter_add_(1, group, held)
-    first = starts & (ordered != none)
-    amounts = torch.zeros_like(amounts).scatter_(1, order, torch.where(first, totals.gather(1, group), 0.0))
-    return amounts, torch.zeros_like(present).scatter_(1, order, first)
+def merged(owner: Tensor, place: Tensor, amounts: Tensor) -> tuple[Tensor, Tensor]:
+    """Entries (n,) with the same owner and place become the first of them, with the sum of their amounts: which ones
+    are the first, in their order, and the amounts of these."""
+    places = int(place.max()) + 1 if len(place) else 1
+    ordered, order = (owner * places + place).sort(stable=True)
+    starts = torch.ones_like(ordered, dtype=torch.bool)
+    starts[1:] = ordered[1:] != ordered[:-1]
+    if bool(starts.all()):
+        return torch.arange(len(order), device=order.device), amounts
+    totals = amounts.new_zeros(len(order)).index_add_(0, starts.cumsum(0) - 1, amounts[order])
+    first, back = order[starts].sort()
+    return first, totals[: len(first)][back]

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from blogdit.core.arrays import FloatArray, IntArray
 from blogdit.core.derived import sources
 from blogdit.core.instance import Instance
 from blogdit.method.in_pairs import Weighted, in_pairs
@@ -31,7 +32,7 @@ class Relations:
     """Ordered pairs (source -> target) of variables that share a constraint or a term; sorted by target.
 
     source, target (G, E); features (G, E, F); present (G, E) is false in padding; the pairs of target i of group g are
-    starts[g, i] .. starts[g, i + 1] - 1, starts (G, N + 1).
+    starts[g, i] .. starts[g, i + 1] - 1, starts (G, N + 1). Numbers are int32: large graphs have many pairs.
     """
 
     source: Tensor
@@ -39,6 +40,7 @@ class Relations:
     features: Tensor
     present: Tensor
     starts: Tensor
+    crowded: Tensor  # (G,) where so many pairs are related that looking at all of them takes less time
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,7 @@ class Structure(Terms):
     numbers: Tensor  # (G, N, K) what the values mean; (G, 0, K) where value k means k
     positions: Tensor  # (G, N, D), D may be 0
     value_features: Tensor  # (G, N, K, relations.VALUE_FEATURES)
-    relations: Relations
-    crowded: Tensor  # (G,) where so many pairs are related that looking at all of them takes less time
+    relations: Relations | None  # for networks over pairs; None where nobody has asked for them
     derived: DerivedTerms
     soft: Terms  # constraints that may be violated, part of the objective
     unary: Tensor  # (G, N, K) objective, in minimisation form
@@ -61,16 +62,14 @@ class Structure(Terms):
     largest_gain: Tensor  # (G,) the most that the objective changes with one variable; 1 where it never does
 
 
-def build_structure(members: Sequence[Instance], count: int, width: int) -> Structure:
-    """Of instances padded to `count` variables and `width` values."""
+def build_structure(members: Sequence[Instance], count: int, width: int, related: bool) -> Structure:
+    """Of instances padded to `count` variables and `width` values; with relations if somebody wants them."""
     domains = [one.domains for one in members]
     must_hold = build_terms(domains, [normal_form(one) for one in members], width)
     sizes = [i.domain_sizes for i in members]
     dims = max((i.positions.shape[1] for i in members if i.positions is not None), default=0)
     places = [np.zeros((i.size, 0), np.int64) if i.positions is None else i.positions for i in members]
     positions = [np.pad(place, ((0, 0), (0, dims - place.shape[1]))) for place in places]
-    relations = [relation_list(i) for i in members]
-    tiled = [-(-i.size // TILED) * TILED for i in members]
     domain = pad([np.arange(width) < s[:, None] for s in sizes], count)
     # The softmax of padding must be defined; nobody looks at its values.
     domain |= torch.from_numpy(np.arange(count) >= np.array([len(s) for s in sizes])[:, None])[..., None]
@@ -80,14 +79,7 @@ def build_structure(members: Sequence[Instance], count: int, width: int) -> Stru
         domain=domain,
         positions=pad(positions, count),
         value_features=pad([value_features(i, width) for i in members], count),
-        relations=Relations(
-            source=pad([source for source, _, _ in relations]),
-            target=pad([target for _, target, _ in relations]),
-            features=pad([features for _, _, features in relations]),
-            present=pad([np.ones(len(source), np.bool_) for source, _, _ in relations]),
-            starts=pad([np.searchsorted(target, np.arange(count + 1)) for _, target, _ in relations]),
-        ),
-        crowded=torch.tensor([len(r[0]) >= CROWDED * n**2 for r, n in zip(relations, tiled, strict=True)]),
+        relations=_relations(members, count) if related else None,
         numbers=_numbers(members, count, width),
         derived=build_derived(members, count),
         soft=build_terms(domains, [_soft(one) for one in members], width),
@@ -100,6 +92,21 @@ def _soft(instance: Instance) -> list[Weighted]:
     return [] if instance.objective is None else in_pairs(instance.objective.soft, instance.domains)
 
 
+def _relations(members: Sequence[Instance], count: int) -> Relations:
+    lists = [relation_list(one) for one in members]
+    tiled = np.array([-(-one.size // TILED) * TILED for one in members])
+    lengths = np.array([len(source) for source, _, _ in lists])
+    starts = [np.cumsum(np.bincount(target + 1, minlength=count + 1)) for _, target, _ in lists]
+    return Relations(
+        source=pad([source for source, _, _ in lists], kind=np.int32),
+        target=pad([target for _, target, _ in lists], kind=np.int32),
+        features=pad([features for _, _, features in lists]),
+        present=torch.from_numpy(np.arange(lengths.max()) < lengths[:, None]),
+        starts=pad(starts, kind=np.int32),
+        crowded=torch.from_numpy(lengths >= CROWDED * tiled**2),
+    )
+
+
 def _objective(members: Sequence[Instance], count: int, width: int) -> dict[str, Any]:
     """Objective terms with the sign turned so that smaller is better."""
     unary, differ, pairwise = [], [], []
@@ -108,7 +115,7 @@ def _objective(members: Sequence[Instance], count: int, width: int) -> dict[str,
         rows: tuple[list[PairRows], list[PairRows]] = ([], [])
         if (objective := instance.objective) is not None:
             sign, (terms, weights) = objective.sign, objective.by_value(instance.domains)
-            np.add.at(costs, (terms[:, 0], terms[:, 1]), sign * weights)
+            costs += _by_cell(terms, sign * weights, costs.shape)
             rows[0].append((objective.differ, None, sign * objective.differ_weights))
             pairs, values = objective.pairwise[:, :2], objective.pairwise[:, 2:]
             rows[1].append((pairs, values, sign * objective.pairwise_weights))
@@ -122,6 +129,12 @@ def _objective(members: Sequence[Instance], count: int, width: int) -> dict[str,
         "largest_gain": torch.tensor([_largest_gain(instance) for instance in members]),
         "has_objective": torch.tensor([instance.objective is not None for instance in members]),
     }
+
+
+def _by_cell(terms: IntArray, weights: FloatArray, shape: tuple[int, int]) -> FloatArray:
+    """The weights of terms (variable, value), added up in a table."""
+    found = np.bincount(terms[:, 0] * shape[1] + terms[:, 1], weights, shape[0] * shape[1])
+    return found.astype(np.float64, copy=False).reshape(shape)
 
 
 def _numbers(members: Sequence[Instance], count: int, width: int) -> Tensor:
@@ -141,14 +154,15 @@ def _largest_gain(instance: Instance) -> float:
         return 1.0
     own = np.zeros((instance.size, int(instance.domain_sizes.max(initial=1))))
     terms, weights = goal.by_value(instance.domains)
-    np.add.at(own, (terms[:, 0], terms[:, 1]), weights)
+    own += _by_cell(terms, weights, own.shape)
     own = np.where(np.arange(own.shape[1]) < instance.domain_sizes[:, None], own, own[:, :1])
     gains = own.max(1) - own.min(1)
     for pairs, weights in ((goal.differ, goal.differ_weights), (goal.pairwise, goal.pairwise_weights)):
         for end in (0, 1):
-            np.add.at(gains, pairs[:, end], np.abs(weights))
+            gains += np.bincount(pairs[:, end], np.abs(weights), instance.size)
     for group, weights in goal.soft:
-        np.add.at(gains, group.members.variables, weights[group.members.owner])
+        members = group.members
+        gains += np.bincount(members.variables, weights[members.owner], instance.size)
     pairs, most = sources(instance.derived, instance.constraints, instance.domains)
     derived, source = pairs.T
     slopes = np.zeros(instance.size)  # of variables that the objective knows by their numbers alone

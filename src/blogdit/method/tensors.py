@@ -46,13 +46,15 @@ from blogdit.method.terms import (
 KINDS = (NotEqual, Conflict, AllDifferent, Linear, Count, Sum, Function, Table)  # those that have a tensor form below
 
 
-def pad(arrays: Sequence[npt.NDArray[Any]], length: int | None = None, fill: float = 0) -> Tensor:
-    """Arrays that differ in their first dimension -> one tensor (G, length, ...)."""
+def pad(arrays: Sequence[npt.NDArray[Any]], length: int | None = None, kind: type | None = None) -> Tensor:
+    """Arrays that differ in their first dimension -> one tensor (G, length, ...), 0 in padding. Real numbers become
+    float32; `kind` asks for another type."""
     length = max((len(a) for a in arrays), default=0) if length is None else length
-    out = np.full((len(arrays), length, *arrays[0].shape[1:]), fill, dtype=arrays[0].dtype)
+    wanted = np.dtype(np.float32 if arrays[0].dtype == np.float64 else arrays[0].dtype) if kind is None else kind
+    out = np.zeros((len(arrays), length, *arrays[0].shape[1:]), wanted)  # pages that nobody writes to take no time
     for row, array in zip(out, arrays, strict=True):
         row[: len(array)] = array
-    return torch.from_numpy(out if out.dtype != np.float64 else out.astype(np.float32))
+    return torch.from_numpy(out)
 
 
 def build_terms(domains: Sequence[Domains], groups: Sequence[Sequence[Weighted]], width: int) -> Terms:
@@ -93,15 +95,19 @@ PairRows = tuple[IntArray, IntArray | None, npt.NDArray[np.float64]]
 
 
 def pair_terms(per_instance: Sequence[Sequence[PairRows]]) -> PairTerms:
-    none, no_weight = np.zeros((0, 2), np.int64), np.zeros(0)
-    pairs = [np.concatenate([none, *(p for p, _, _ in rows)]) for rows in per_instance]
-    values = [np.concatenate([none, *(np.zeros_like(p) if v is None else v for p, v, _ in r)]) for r in per_instance]
-    weights = [np.concatenate([no_weight, *(w for _, _, w in rows)]) for rows in per_instance]
+    pairs = [_joined([p for p, _, _ in rows], 2) for rows in per_instance]
+    weights = [_joined([w for _, _, w in rows], kind=np.float64) for rows in per_instance]
+    if all(values is None for rows in per_instance for _, values, _ in rows):
+        variables = pad(pairs)
+        return PairTerms(variables, torch.from_numpy(np.zeros(variables.shape, np.int64)), pad(weights))
+    values = [_joined([np.zeros_like(p) if v is None else v for p, v, _ in rows], 2) for rows in per_instance]
     return PairTerms(pad(pairs), pad(values), pad(weights))
 
 
 def _joined(parts: Sequence[npt.NDArray[Any]], *tail: int, kind: type = np.int64) -> npt.NDArray[Any]:
     """Arrays (m, *tail) one after the other; there may be none."""
+    if len(parts) == 1:
+        return parts[0]
     return np.concatenate([np.zeros((0, *tail), kind), *parts])
 
 

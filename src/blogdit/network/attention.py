@@ -97,7 +97,7 @@ def _relation_bias(features: Tensor, weights: Tensor, signed: bool) -> Tensor:
 
 def dense_bias(batch: Batch, weights: Tensor, unrelated: Tensor, signed: bool = False) -> DenseBias:
     """`weights` (F, heads) of the relation features, `unrelated` (heads,) the bias c, which may be -inf."""
-    relations, n, heads = batch.structure.relations, batch.variables, weights.shape[1]
+    relations, n, heads = batch.relations, batch.variables, weights.shape[1]
     groups = relations.source.shape[0]
     pair = (torch.arange(groups, device=batch.device)[:, None] * n + relations.target) * n + relations.source
     # Padding of the list points at a cell of its own behind the last one.
@@ -119,7 +119,7 @@ def dense_bias(batch: Batch, weights: Tensor, unrelated: Tensor, signed: bool = 
 
 
 def neighbour_bias(batch: Batch, weights: Tensor, signed: bool = False) -> NeighbourBias:
-    relations, count = batch.structure.relations, batch.groups * batch.variables
+    relations, count = batch.relations, batch.groups * batch.variables
     present = relations.present.reshape(-1)
     own = torch.arange(count, device=batch.device)
     source = torch.cat([batch.flat(relations.source)[present], own])
@@ -138,7 +138,7 @@ def has_kernel(device: torch.device, heads: int, width: int) -> bool:
 
 def neighbour_lists(batch: Batch, weights: Tensor, signed: bool = False) -> NeighbourLists:
     """For weights that are all zero: the kernel gives no gradient for the bias."""
-    relations = batch.structure.relations
+    relations = batch.relations
     source, starts = relations.source.int(), relations.starts.int()
     if not signed:
         return NeighbourLists(source, starts, None)
@@ -151,7 +151,7 @@ def neighbour_lists(batch: Batch, weights: Tensor, signed: bool = False) -> Neig
 
 def pair_mask(batch: Batch) -> Mask:
     """For relations without weights and without learnt bias."""
-    relations, n = batch.structure.relations, batch.variables
+    relations, n = batch.relations, batch.variables
     groups = relations.source.shape[0]
     pair = (torch.arange(groups, device=batch.device)[:, None] * n + relations.target) * n + relations.source
     pair = torch.where(relations.present, pair, groups * n * n)  # padding of the list: a cell behind the last one
@@ -170,7 +170,7 @@ def pair_bits(batch: Batch) -> MaskBits:
 
 def lists_or_bits(batch: Batch, weights: Tensor) -> NeighbourLists | MaskBits | Divided:
     """Each group as it is faster, whoever is beside it; for solving, and for relations without weights."""
-    crowded = batch.structure.crowded
+    crowded = batch.relations.crowded
     if crowded.all():
         return pair_bits(batch)
     if not crowded.any():

@@ -55,6 +55,11 @@ class DenoiserConfig:
             raise ValueError(f"dim must be a multiple of {2 * self.position_dims} for {self.position_dims} positions")
 
     @property
+    def relates(self) -> bool:
+        """Whether it looks at pairs of related variables. Literals are told about constraints themselves."""
+        return self.values != "literals"
+
+    @property
     def least_weights(self) -> int:
         """What the largest matrices hold; every network has more."""
         attention = 0 if self.values == "literals" else 3 * self.heads * self.head_dim

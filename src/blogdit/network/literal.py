@@ -88,10 +88,10 @@ class LiteralLayer(nn.Module):
         inner = functional.linear(u, of_own, self.ffn_in.bias) + functional.linear(heard, of_heard)
         if self.neighbours_in is not None:
             of_highest, of_mean, of_coupled = self.neighbours_in.weight.chunk(3, 1)
-            if context.graph.literals.excluded.shape[2]:
+            if context.graph.literals.excluded.members.shape[1]:
                 highest, mean = exclusions(u, context.graph)
                 inner = inner + functional.linear(highest, of_highest) + functional.linear(mean, of_mean)
-            if context.graph.literals.coupled.shape[2]:
+            if context.graph.literals.coupled.members.shape[1]:
                 inner = inner + functional.linear(couplings(u, context.graph), of_coupled)
         change: Tensor = self.ffn_out(functional.relu(inner))
         return h + change

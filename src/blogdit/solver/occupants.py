@@ -82,13 +82,23 @@ class Occupants:
             slot.budget = self._budget(slot, len(inside) + len(taken), left)
         sampled = (inside + taken)[0].budget.samples if taken else False
         room = len(taken) if sampled else 1 - len(inside)
-        entering = [slot for slot in taken if slot.budget.samples == sampled][: max(room, 0)]
+        entering = self._within_memory([slot for slot in taken if slot.budget.samples == sampled][: max(room, 0)])
         queue.put_back([slot for slot in taken if slot not in entering])
         for slot in entering:
             if slot.budget.too_large:
                 name = slot.instance.name or "an instance"
                 self.session.on_note(f"{name}: one step takes too long for its time limit here; not sampled")
         return entering
+
+    def _within_memory(self, slots: list[Slot]) -> list[Slot]:
+        """As many as the memory has room for together; the first in any case, which is refused if it does not fit."""
+        taken = 0
+        for number, slot in enumerate(slots):
+            need, free = self._memory(slot.instance)
+            taken += need * self.options.chains
+            if number and taken > free:
+                return slots[:number]
+        return slots
 
     def _dismiss(self) -> None:
         """Those that have their result. On a GPU, where a new batch costs, they keep their slots until half of the

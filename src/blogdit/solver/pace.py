@@ -82,7 +82,7 @@ class Pace:
             (NotEqual(pairs[pairs[:, 0] != pairs[:, 1]]),),
             positions=np.zeros((size, dims), np.int64) if dims else None,
         )
-        batch = collate([instance]).to(self.device)
+        batch = collate([instance], related=self.model.denoiser.config.relates).to(self.device)
         noise = GeneratorNoise(torch.Generator(self.device).manual_seed(0))
         logits, rate = prior(batch, self.model.chain, noise), torch.full((1, 1, 1), 0.5, device=self.device)
         steps = sample(

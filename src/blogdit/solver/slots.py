@@ -98,7 +98,7 @@ def instance_key(instance: Instance, seed: int) -> int:
     if instance.values is not None:
         arrays.append(instance.domains.codes)
     for array in arrays:
-        key = zlib.crc32(array.tobytes(), key)
+        key = zlib.crc32(np.ascontiguousarray(array).data, key)
     return key
 
 
@@ -164,7 +164,8 @@ class Slots:
             slot.steps, slot.answered = 0, False
         instances = [slot.instance for slot in members]
         seen = instances if members[0].budget.samples else [without_rules(one) for one in instances]
-        batch = collate(seen, chains, *members[0].shape[:2]).to(device)
+        related = model.denoiser.config.relates
+        batch = collate(seen, chains, *members[0].shape[:2], related=related).to(device)
         noise = stream_noise(torch.tensor([instance_key(one, seed) for one in instances], device=device))
         logits = prior(batch, model.chain, noise)
         zeros = torch.zeros(chains, len(members), dtype=torch.long, device=device)
@@ -212,7 +213,8 @@ class Slots:
             batch = replace(old.batch, is_given=is_given, given_values=given_values, literals=None)
         else:
             instances = [slot.instance for slot in members]
-            batch = collate(instances, old.batch.chains, *members[0].shape[:2]).to(old.batch.device)
+            related = old.batch.structure.relations is not None
+            batch = collate(instances, old.batch.chains, *members[0].shape[:2], related=related).to(old.batch.device)
         logits = torch.cat([slots.batch.per_instance(slots.logits) for slots in (old, new)], 1)
         noise = stream_noise(torch.cat([old.noise.keys, new.noise.keys]), torch.cat([old.noise.draws, new.noise.draws]))
         of_chains = (torch.cat([getattr(old, name), getattr(new, name)], 1) for name in self.OF_CHAINS)

@@ -24,8 +24,8 @@ class Shelf:
     def __init__(self, instances: Sequence[Instance], recipe: Recipe, device: torch.device):
         config = recipe.training
         self.instances = instances
-        self.pool = collate(instances).to(device)
-        if recipe.denoiser.values == "literals":
+        self.pool = collate(instances, related=recipe.denoiser.relates).to(device)
+        if not recipe.denoiser.relates:
             self.pool = self.pool.with_literals()
         taught = config.own_answers > 0 and not config.improve
         self.answers = Answers(instances, config.answers_kept, device) if taught else None

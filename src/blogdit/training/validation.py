@@ -47,7 +47,8 @@ def validate(
     training or not, that it was in."""
     was_training, steps = denoiser.training, config.validation_steps
     try:
-        batch, noise = collate(instances).to(device), GeneratorNoise(torch.Generator(device).manual_seed(0))
+        batch = collate(instances, related=denoiser.config.relates).to(device)
+        noise = GeneratorNoise(torch.Generator(device).manual_seed(0))
         denoise = fastest(inference_copy(denoiser, device), batch)
         rates = (
             chain.schedule.rate(torch.full((batch.chains, batch.size, 1), step / steps, device=device))

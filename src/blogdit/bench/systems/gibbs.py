@@ -54,7 +54,7 @@ class Gibbs(System):
         members = [
             replace(one, derived=()) if one.derived else one for one in instances
         ]  # it searches for all variables alike
-        batch = collate(members, budget.chains or CHAINS).to(budget.device)
+        batch = collate(members, budget.chains or CHAINS, related=False).to(budget.device)
         noise = GeneratorNoise(torch.Generator(budget.device).manual_seed(seed))
         classes = classes_of(members, batch)
         selector, schedule = Selector("random", batch), Schedule()

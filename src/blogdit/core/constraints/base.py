@@ -48,8 +48,9 @@ class Scopes(WriteOnce):
     def distinct(cls, variables: IntArray, owner: IntArray, number: int) -> Scopes:
         """Variables of lists 0 .. number - 1, in which each counts once."""
         span = int(variables.max(initial=0)) + 1
-        keys = np.unique(owner * span + variables)
-        return cls(np.split(keys % span, np.searchsorted(keys, span * np.arange(1, number))) if number else [])
+        keys = np.sort(owner * span + variables)
+        keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
+        return cls(keys % span, lengths=np.bincount(keys // span, minlength=number))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
