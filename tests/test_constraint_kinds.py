@@ -125,6 +125,27 @@ def test_variables_of_a_constraint_are_related(kind, data):
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
+def test_the_general_model_is_told(kind):
+    """In `method/rules.py` or `neighbours.py`. Not of every constraint: some say nothing, or cannot hold."""
+    differs = []
+
+    def told(domains, *groups):
+        found = collate([Instance(np.array(domains), groups)]).with_literals().literals
+        parts = found.place, found.kind, found.bounds, found.members.members, found.excluded.members
+        return [part.tolist() for part in parts]
+
+    @settings(max_examples=25, deadline=None)
+    @given(st.data())
+    def look(data):
+        domains = data.draw(DOMAINS)
+        group, _ = data.draw(KINDS[kind](domains))
+        differs.append(told(domains, group) != told(domains))
+
+    look()
+    assert any(differs), f"{kind}: its rules are missing in src/blogdit/method/rules.py"
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
 @settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_it_survives_json(kind, data):
