@@ -106,8 +106,9 @@ class Board:
             kept -= job.size
 
     def _work(self, job: Job) -> None:
-        teller, solver = Teller(job.question.settings()), job.solver
+        solver = job.solver
         assert solver is not None
+        teller = Teller(job.question.settings(solver))
         try:
             for event in solver.events([job.question.instance]):
                 for line in teller.lines(event):

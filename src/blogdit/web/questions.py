@@ -14,6 +14,8 @@ from blogdit import formats
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.formats.graph_text import is_gset
+from blogdit.formats.limits import Limits as FileLimits
+from blogdit.solver.solver import Solver
 from blogdit.web.limits import Limits, Refused
 
 KEYS = {"text", "instance", "name", "problem", "colors", "model", "options", "share"}
@@ -26,7 +28,10 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("block", "schedule", "finish"), ((str,), "a string")),
 }  # of options that are no numbers
 # Others are binary, or let a few bytes ask for any amount of memory.
-SUFFIXES = {"", ".txt", ".csv", ".col", ".gset", ".edges", ".latin", ".qubo", ".ising", ".json", ".gml", ".graphml"}
+SUFFIXES = {
+    "", ".txt", ".csv", ".col", ".gset", ".edges", ".latin", ".qubo", ".ising", ".json", ".jsonl", ".gml", ".graphml",
+    ".cnf", ".wcnf", ".opb", ".wbo",
+}  # fmt: skip
 CPMPY = ".py"
 ReadModel = Callable[[str, str], Instance]
 
@@ -39,8 +44,12 @@ class Question:
     share: tuple[float, float] | None = None  # of the variables in a block, at the start of a cycle and at its end
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def settings(self) -> dict[str, Any]:
-        return {"model": self.model, "share": self.share, "options": dict(self.options), "more": self.more}
+    def settings(self, solver: Solver) -> dict[str, Any]:
+        """What a client may want to know of its run: what it has asked for, and what was taken where it did not ask."""
+        schedule = solver.model.chain.schedule
+        taken = {"model": solver.model.name, "block": solver.options.block, "chains": solver.options.chains}
+        share = [schedule.rho_max, schedule.rho_min]
+        return {**taken, "share": share, "options": dict(self.options), "more": self.more}
 
 
 def parse(body: bytes, limits: Limits, read_cpmpy: ReadModel) -> Question:
@@ -54,7 +63,7 @@ def parse(body: bytes, limits: Limits, read_cpmpy: ReadModel) -> Question:
         instance, more = _instance(data, limits, read_cpmpy)
     except InputError as error:
         where = "" if error.line is None else f"line {error.line}: "
-        raise Refused(422, where + error.message) from None
+        raise Refused(422, where + error.message.partition(", or --allow")[0]) from None
     except (ValueError, OverflowError) as error:
         raise Refused(422, str(error)) from None
     _check_size(instance, limits)
@@ -93,7 +102,8 @@ def _instance(data: Mapping[str, Any], limits: Limits, read_cpmpy: ReadModel) ->
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"question{suffix}"
         path.write_text(text, "utf-8", "surrogatepass")
-        found = list(islice(formats.stream(path, problem, colors, Path(name).stem), 2))
+        most = FileLimits(vertices=limits.constraints, edges=limits.constraints)  # more is not even read
+        found = list(islice(formats.stream(path, problem, colors, Path(name).stem, limits=most), 2))
     if not found:
         raise Refused(422, "holds no instance")
     return found[0], len(found) > 1
