@@ -2,19 +2,27 @@
 
 import { colourOf, fit, make, theme } from "./shapes.js";
 
+const [LEFT, RIGHT] = [46, 8]; // margins in pixels
+
 export class Curve {
   constructor() {
     this.element = make("canvas", "curve");
     this.element.setAttribute("role", "img");
     this.element.setAttribute("aria-label", "curve of every chain");
-    this.element.title = "A line for every chain; the thick one is in the picture.";
+    this.element.title = "A line for every chain; the thick one is in the picture. Click to go there.";
+    this.onPick = null; // gets the number of a step
+    this.element.addEventListener("click", (event) => {
+      const share = (event.offsetX - LEFT) / (this.element.clientWidth - LEFT - RIGHT);
+      this.onPick?.(Math.round(Math.max(0, Math.min(1, share)) * (this.length - 1)) + 1);
+    });
     new ResizeObserver(() => this.draw()).observe(this.element);
     this.series = [];
   }
 
-  // Lines of numbers (null where there is none), where on the axis we are, and what its end is called.
-  set(series, cursor, label, end = null) {
-    Object.assign(this, { series, cursor, label, end });
+  // Lines of numbers (null where there is none), where on the axis we are, what its end is called, and where the other
+  // axis begins.
+  set(series, cursor, label, end = null, fromZero = false) {
+    Object.assign(this, { series, cursor, label, end, fromZero });
     this.draw();
   }
 
@@ -23,7 +31,8 @@ export class Curve {
     const { context, width, height } = fit(this.element);
     const colours = theme();
     const length = Math.max(...this.series.map((line) => line.length), 2);
-    let [low, high] = [Infinity, -Infinity];
+    this.length = length;
+    let [low, high] = [this.fromZero ? 0 : Infinity, -Infinity];
     for (const value of this.series.flat()) {
       if (value === null || !Number.isFinite(value)) continue;
       low = Math.min(low, value);
@@ -31,7 +40,7 @@ export class Curve {
     }
     if (!(low <= high)) [low, high] = [0, 1];
     if (low === high) high = low + 1;
-    const [left, right, top, bottom] = [46, 8, 18, 18];
+    const [left, right, top, bottom] = [LEFT, RIGHT, 18, 18];
     const x = (step) => left + ((width - left - right) * step) / (length - 1);
     const y = (value) => top + (height - top - bottom) * (1 - (value - low) / (high - low));
     context.clearRect(0, 0, width, height);

@@ -91,7 +91,7 @@ export class GraphView {
   #vertices(context, width, height, colours) {
     const [radius, view] = [this.radius, this.view];
     const parts = new Map(); // a path for each way to look
-    const rings = new Path2D();
+    const rings = { drawn: new Path2D(), changed: new Path2D() };
     for (let v = 0; v < this.vertices; v++) {
       const [x, y] = this.point(v, width, height);
       const value = view?.values[v] ?? -1;
@@ -100,11 +100,15 @@ export class GraphView {
       const level = hidden ? 0 : Math.ceil(Math.max(view.sure[v], 0.01) * LEVELS);
       const key = hidden ? "hidden" : `${value},${level}`;
       if (!parts.has(key)) parts.set(key, { path: new Path2D(), value, level, hidden });
-      addShape(parts.get(key).path, this.problem === "maxcut" ? value * 8 + value : hidden ? 0 : value, x, y, radius);
-      if (inBlock && !view.hides) addShape(rings, 0, x, y, radius + Math.max(1, radius * 0.3));
+      const shape = hidden ? 0 : this.problem === "maxcut" ? value * 8 : value; // the sides of a cut differ in shape, too
+      addShape(parts.get(key).path, shape, x, y, radius);
+      if (!inBlock || view.hides) continue;
+      addShape(view.changed.has(v) ? rings.changed : rings.drawn, 0, x, y, radius + Math.max(1, radius * 0.3));
     }
-    Object.assign(context, { strokeStyle: colours.soft, lineWidth: radius > 4 ? 1.2 : 0.5 });
-    context.stroke(rings);
+    Object.assign(context, { strokeStyle: colours.block, lineWidth: radius > 4 ? 1.2 : 0.5 });
+    context.stroke(rings.drawn);
+    Object.assign(context, { strokeStyle: colours.accent, lineWidth: radius > 4 ? 2 : 1 });
+    context.stroke(rings.changed);
     for (const { path, value, level, hidden } of parts.values()) {
       const out = this.problem === "mis" && value === 0;
       context.fillStyle = colours.paper;

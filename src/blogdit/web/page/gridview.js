@@ -66,7 +66,7 @@ export class GridView {
   // A puzzle to edit: values, -1 where a cell is open.
   edit(values) {
     const none = new Set();
-    this.show({ values, sure: [], block: none, changed: none, clashing: none, hides: false }, new Map(
+    this.show({ values, sure: [], block: none, changed: none, clashing: none, unmet: none, hides: false }, new Map(
       [...values.entries()].filter(([, value]) => value >= 0)));
   }
 
@@ -78,6 +78,7 @@ export class GridView {
       const marks = [
         given.has(cell) && "given", hidden && "hidden-cell", !view.hides && view.block.has(cell) && "block",
         view.changed.has(cell) && "changed", view.clashing.has(cell) && !hidden && "clash",
+        view.unmet.has(cell) && !hidden && "unmet",
       ].filter(Boolean).join(" ");
       const sure = given.has(cell) || value < 0 || view.sure[cell] === undefined ? 1 : view.sure[cell];
       const old = this.shown[cell];

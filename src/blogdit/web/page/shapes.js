@@ -27,7 +27,7 @@ export function colourOf(value) {
 // The page's colours as the style sheet has them now: light or dark.
 export function theme() {
   const style = getComputedStyle(document.documentElement);
-  const named = ["ink", "soft", "line", "paper", "hidden", "red", "accent", "edge"];
+  const named = ["ink", "soft", "line", "paper", "hidden", "red", "accent", "edge", "block"];
   return Object.fromEntries(named.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
