@@ -14,6 +14,7 @@ export class Chooser {
 
   #select(label) {
     const [box, select] = [make("label", "", label), make("select")];
+    select.setAttribute("aria-label", label);
     select.addEventListener("change", () => this.#chosen());
     box.append(select);
     this.element.append(box);

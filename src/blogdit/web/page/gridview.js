@@ -74,7 +74,7 @@ export class GridView {
     this.cells.forEach((input, cell) => {
       const hidden = view.hides && view.block.has(cell) && !given.has(cell);
       const value = view.values[cell];
-      const text = value < 0 ? "" : symbol(value);
+      const text = value < 0 || hidden ? "" : symbol(value);
       const marks = [
         given.has(cell) && "given", hidden && "hidden-cell", !view.hides && view.block.has(cell) && "block",
         view.changed.has(cell) && "changed", view.clashing.has(cell) && !hidden && "clash",

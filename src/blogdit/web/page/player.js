@@ -142,6 +142,7 @@ export class Player {
     const shown = this.#moment();
     this.drawn = shown;
     this.element.hidden = !this.lanes.some((lane) => lane.run || lane.working);
+    this.element.dataset.moment = shown;
     this.slider.max = last;
     this.slider.value = Math.floor(shown);
     this.slider.setAttribute("aria-valuetext", `${Math.floor(shown)} of ${last}`);

@@ -56,6 +56,7 @@ export class ProblemPanel {
     });
     field("text").addEventListener("input", () => {
       this.fileName = "";
+      if (field("example").value !== "own") field("format").value = ""; // that of the example
       field("example").value = "own";
     });
     field("example").addEventListener("change", ({ target }) => {

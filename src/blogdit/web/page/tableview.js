@@ -64,7 +64,7 @@ export class TableView {
         view.unmet.has(variable) && !hidden && "unmet",
       ];
       cell.className = ["named", ...marks].filter(Boolean).join(" ");
-      cell.lastChild.textContent = this.run.valueOf(variable, view.values[variable]);
+      cell.lastChild.textContent = hidden ? "" : this.run.valueOf(variable, view.values[variable]);
       const sure = given.has(variable) || view.values[variable] < 0 ? 1 : view.sure[variable];
       cell.style.setProperty("--sure", sure.toFixed(2));
     }
