@@ -6,7 +6,6 @@ import json
 import re
 import runpy
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -318,37 +317,3 @@ def test_the_page_writes_no_markup():
         assert not re.search(
             r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", path.read_text()
         )
-
-
-def test_the_description_names_every_route_and_nothing_else(api):
-    described = api.get("/openapi.json").json()["paths"]
-    routes = {route.path for route in api.app.routes} - {"/", "/page/{name}"}
-    assert set(described) == routes
-    options = described["/solve"]["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"][
-        "options"
-    ]
-    from blogdit.web.questions import OPTIONS
-
-    assert set(options["properties"]) == OPTIONS
-
-
-# -- many at once ----------------------------------------------------------------------------------------------------
-
-
-def test_many_clients_lose_no_event():
-    """Each of the clients of a job sees the same events in full (benchmarks/web.py has more of everything)."""
-    import httpx
-
-    with real_server(Limits(jobs=2, queue=8, patience=30)) as (address, _):
-        asked = [{**CUT, "options": {"steps": 30, "finish": "none", "seed": seed}} for seed in range(4)]
-        paths = [httpx.post(f"{address}/solve", json=one).json()["events"] for one in asked]
-
-        def watch(number: int) -> list:
-            with httpx.Client(base_url=address, timeout=60) as one:
-                return events_of(one, paths[number % len(paths)])
-
-        with ThreadPoolExecutor(16) as pool:
-            seen = list(pool.map(watch, range(16)))
-        for number, found in enumerate(seen):
-            assert [data.get("step") for kind, data in found if kind == "step"] == list(range(1, 31))
-            assert found == seen[number % len(paths)]
