@@ -45,8 +45,8 @@ def alive() -> Counter:
 
 
 def test_many_jobs_leave_nothing_behind():
-    """What is kept of jobs does not grow with their number, in objects and in bytes of events. benchmarks/web.py measures
-    the memory of a server over 500 jobs."""
+    """What is kept of jobs does not grow with their number. benchmarks/web.py measures the memory of a
+    server over 500 jobs."""
     with client(Limits(kept=8)) as api:
         found, board = [], api.service.board
         for number in range(120):

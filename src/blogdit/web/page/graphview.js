@@ -1,6 +1,6 @@
 // A graph on a canvas: colours and shapes are values, faint ones are unsure, red edges are violated.
 
-import { addShape, colourOf, fit, make, theme } from "./shapes.js";
+import { addShape, colourOf, fit, make, theme, watchSize } from "./shapes.js";
 import { layout } from "./layout.js";
 
 const LEVELS = 4; // of confidence: vertices of one colour and level are drawn together
@@ -21,8 +21,7 @@ export class GraphView {
     this.problem = problem;
     this.setGraph(vertices, edges, place);
     this.view = null;
-    this.onResize = new ResizeObserver(() => this.draw());
-    this.onResize.observe(this.element);
+    watchSize(this.element, () => this.draw());
   }
 
   setGraph(vertices, edges, place = null) {
@@ -34,13 +33,12 @@ export class GraphView {
     this.draw();
   }
 
-  get radius() {
-    const room = Math.min(this.element.clientWidth, this.element.clientHeight);
-    return Math.max(2, Math.min(11, (room * 0.28) / Math.sqrt(this.vertices + 1)));
+  radiusIn(width, height) {
+    return Math.max(2, Math.min(11, (Math.min(width, height) * 0.28) / Math.sqrt(this.vertices + 1)));
   }
 
   point(vertex, width, height) {
-    const margin = this.radius * 2 + 4;
+    const margin = this.radiusIn(width, height) * 2 + 4;
     const [x, y] = [this.place[2 * vertex], this.place[2 * vertex + 1]];
     return [margin + x * (width - 2 * margin), margin + y * (height - 2 * margin)];
   }
@@ -70,8 +68,9 @@ export class GraphView {
   }
 
   draw() {
-    if (!this.element.clientWidth) return;
-    const { context, width, height } = fit(this.element);
+    const surface = fit(this.element);
+    if (!surface) return;
+    const { context, width, height } = surface;
     const colours = theme();
     context.clearRect(0, 0, width, height);
     context.drawImage(this.#edges(width, height, colours), 0, 0, width, height);
@@ -89,7 +88,7 @@ export class GraphView {
   }
 
   #vertices(context, width, height, colours) {
-    const [radius, view] = [this.radius, this.view];
+    const [radius, view] = [this.radiusIn(width, height), this.view];
     const parts = new Map(); // a path for each way to look
     const rings = { drawn: new Path2D(), changed: new Path2D() };
     for (let v = 0; v < this.vertices; v++) {

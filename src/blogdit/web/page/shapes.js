@@ -24,17 +24,35 @@ export function colourOf(value) {
   return COLOURS[value % COLOURS.length];
 }
 
+const isDark = matchMedia("(prefers-color-scheme: dark)");
+let colours = null; // asked for once: the answer makes the browser work out the whole page
+isDark.addEventListener("change", () => (colours = null));
+
 // The page's colours as the style sheet has them now: light or dark.
 export function theme() {
-  const style = getComputedStyle(document.documentElement);
-  const named = ["ink", "soft", "line", "paper", "hidden", "red", "accent", "edge", "block"];
-  return Object.fromEntries(named.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  if (colours === null) {
+    const style = getComputedStyle(document.documentElement);
+    const named = ["ink", "soft", "line", "paper", "hidden", "red", "accent", "edge", "block"];
+    colours = Object.fromEntries(named.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  }
+  return colours;
 }
 
-// A canvas as sharp as the screen; returns its context, in CSS pixels.
+const sizes = new WeakMap(); // of canvases, in CSS pixels
+
+// Draws a canvas again when its size has changed, and remembers the size.
+export function watchSize(canvas, draw) {
+  new ResizeObserver(([{ contentRect }]) => {
+    sizes.set(canvas, contentRect);
+    draw();
+  }).observe(canvas);
+}
+
+// A canvas as sharp as the screen: its context, in CSS pixels, and its size. Null while it is not to be seen.
 export function fit(canvas) {
   const ratio = window.devicePixelRatio || 1;
-  const { clientWidth: width, clientHeight: height } = canvas;
+  const { width = 0, height = 0 } = sizes.get(canvas) ?? {};
+  if (!width || !height) return null;
   if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);

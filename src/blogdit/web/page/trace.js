@@ -65,7 +65,8 @@ export class Run {
   #reach(number) {
     let from = number - (number % CHECKPOINT);
     while (from > 0 && !this.checkpoints.has(from)) from -= CHECKPOINT;
-    const kept = this.checkpoints.get(from) ?? this.start();
+    let kept = this.checkpoints.get(from) ?? this.start();
+    if (this.cached?.number > from && this.cached.number <= number) [from, kept] = [this.cached.number, this.cached.state];
     const state = { values: kept.values.slice(), sure: kept.sure.slice() };
     for (let at = from; at < number; at++) {
       const step = this.steps[at];
