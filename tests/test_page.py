@@ -83,7 +83,10 @@ def fact(page, name: str, lane: int = 0) -> str:
 
 
 def digits(page) -> str:
-    return "".join(value or "." for value in page.eval_on_selector_all(".cell", "cells => cells.map(c => c.value)"))
+    return "".join(
+        value or "."
+        for value in page.eval_on_selector_all(".cell", "cells => cells.map(c => c.value ?? c.textContent)")
+    )
 
 
 def wait_for_answer(page) -> None:

@@ -44,7 +44,7 @@ export class Player {
   }
 
   #key(event) {
-    if (event.target.closest?.("input:not(.cell[readonly]), textarea, select, summary")) return; // it is typed there
+    if (event.target.closest?.("input, textarea, select, summary")) return; // it is typed there
     if (event.key === " " && event.target.closest?.("button, a")) return; // it is pressed
     if (event.ctrlKey || event.metaKey || event.altKey || this.element.hidden) return;
     const actions = {

@@ -12,7 +12,7 @@ const KINDS = ["sudoku", "graph", "text"];
 
 export class ProblemPanel {
   constructor() {
-    this.grid = new GridView(9);
+    this.grid = new GridView(9, true, true);
     this.pad = new GraphPad((vertices, edges) => {
       this.graph = { vertices, edges, generated: null, place: this.pad.view.place };
       field("vertices").value = vertices;

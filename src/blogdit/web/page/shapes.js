@@ -2,6 +2,14 @@
 
 export const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#7f7f7f"];
 
+const UNSURE = [0.95, 0.8, 0.6, 0.4]; // probabilities of a value, below each of which it is drawn with more tint
+
+// The mark of a value by its probability.
+export function tint(sure) {
+  const level = UNSURE.filter((limit) => sure < limit).length;
+  return level ? `unsure-${level}` : "";
+}
+
 // Adds the shape of a value to a path.
 export function addShape(path, value, x, y, r) {
   const corners = [0, 4, 3, 5, 6][Math.floor(value / COLOURS.length) % 5];

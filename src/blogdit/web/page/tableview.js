@@ -1,6 +1,6 @@
 // Any other problem: its variables by name, with their values. Arrays of two dimensions are tables.
 
-import { make } from "./shapes.js";
+import { make, tint } from "./shapes.js";
 
 const MOST = 400; // variables that are shown; more would be no picture
 const INDEXED = /^(.+)\[(\d+), ?(\d+)\]$/; // x[0,1]
@@ -58,15 +58,14 @@ export class TableView {
   show(view, given) {
     for (const { variable, cell } of this.cells) {
       const hidden = view.hides && view.block.has(variable) && !given.has(variable);
+      const isDrawn = !given.has(variable) && view.values[variable] >= 0;
       const marks = [
         given.has(variable) && "given", hidden && "hidden-cell", !view.hides && view.block.has(variable) && "block",
-        view.changed.has(variable) && "changed", view.clashing.has(variable) && !hidden && "clash",
-        view.unmet.has(variable) && !hidden && "unmet",
+        view.changed.has(variable) && "changed", isDrawn && tint(view.sure[variable]),
+        view.clashing.has(variable) && !hidden && "clash", view.unmet.has(variable) && !hidden && "unmet",
       ];
       cell.className = ["named", ...marks].filter(Boolean).join(" ");
       cell.lastChild.textContent = hidden ? "" : this.run.valueOf(variable, view.values[variable]);
-      const sure = given.has(variable) || view.values[variable] < 0 ? 1 : view.sure[variable];
-      cell.style.setProperty("--sure", sure.toFixed(2));
     }
   }
 
