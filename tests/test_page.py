@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from contextlib import contextmanager
 
 import pytest
@@ -12,6 +13,7 @@ from blogdit.core.constraints import Function, Linear, NotEqual, Sum
 from blogdit.core.instance import Instance, Objective
 from blogdit.formats import to_json
 from blogdit.problems import sudoku
+from blogdit.web import training_run
 from blogdit.web.app import Access
 from blogdit.web.limits import Limits
 from blogdit.web.server import openers
@@ -441,12 +443,26 @@ def test_a_cpmpy_model_as_text(page):
     assert {sum(square[row : row + 3]) for row in (0, 3, 6)} == {sum(square[column::3]) for column in range(3)} == {15}
 
 
-def test_the_training_view_shows_a_run(browser, sudoku4_path):
-    with real_server(openers=openers(sudoku4_path.parent)) as (where, _), opened(browser, where) as page:
+def test_the_training_view_follows_a_run(browser, sudoku4_path, tmp_path, monkeypatch):
+    """The log grows as that of a running `blogdit train` does, and the page with it."""
+    monkeypatch.setattr(training_run, "EVERY", 0.1)
+    monkeypatch.setattr(training_run, "REFERENCE_SECONDS", 0.2)
+    folder = tmp_path / "sudoku4"
+    shutil.copytree(sudoku4_path.parent, folder)
+    log = folder / "log.jsonl"
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join(lines[:20]))
+    with real_server(openers=openers(folder)) as (where, _), opened(browser, where) as page:
+        page.get_by_text("Update 20 after").wait_for()
+        with log.open("a") as file:
+            file.write("".join(lines[20:]))
         page.get_by_text("Update 50 after").wait_for()
+        page.get_by_text("It is running.").wait_for()
         page.wait_for_selector(".scores tbody tr:nth-child(8)")
         assert "a model for sudoku" in page.inner_text("#train h2")
         assert "of 8 valid" in page.inner_text(".scores caption")
+        shown = set(page.locator("#train section:visible h2").all_inner_texts())
+        assert {"Validation score", "Loss", "Energy", "Temperature tau"} <= shown
         keep(page, "training")
         page.click("#show-play")
         assert page.locator(".cell").count() == 81

@@ -5,11 +5,10 @@ import { colourOf, fit, make, theme, watchSize } from "./shapes.js";
 const [LEFT, RIGHT, TOP, BOTTOM] = [46, 8, 18, 18]; // margins in pixels
 
 export class Curve {
-  constructor() {
+  constructor(label) {
     this.element = make("canvas", "curve");
     this.element.setAttribute("role", "img");
-    this.element.setAttribute("aria-label", "curve of every chain");
-    this.element.title = "A line for every chain; the thick one is in the picture. Click to go there.";
+    this.element.setAttribute("aria-label", label);
     this.onPick = null; // gets the number of a step
     this.element.addEventListener("click", (event) => {
       const share = (event.offsetX - LEFT) / (this.element.clientWidth - LEFT - RIGHT);

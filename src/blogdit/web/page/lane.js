@@ -30,7 +30,8 @@ export class Lane {
     this.element = make("article", "lane");
     this.title = make("h2", "lane-title", title);
     this.picture = make("div", "picture");
-    this.curve = new Curve();
+    this.curve = new Curve("curve of every chain");
+    this.curve.element.title = "A line for every chain; the thick one is in the picture. Click to go there.";
     this.curve.onPick = (step) => this.onPick(step);
     this.facts = make("dl", "facts");
     this.legend = legend();
