@@ -554,6 +554,8 @@ def test_a_frame_touches_little(page):
         const graph = new GraphView(2000, randomEdges(2000, 4, 1), 'coloring');
         lanes.replaceChildren(graph.element);
         graph.show(state(2000, 12, 0));
+        const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+        while (!graph.background) await frame();  // it has a size, and is drawn
         let calls = 0;
         for (const name of ['fill', 'stroke', 'drawImage']) {
           const old = CanvasRenderingContext2D.prototype[name];
