@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import re
 import runpy
@@ -286,7 +287,16 @@ def test_pages_of_other_origins_are_refused_unless_asked_for(api):
         assert (answer.status_code, answer.headers["Access-Control-Allow-Origin"]) == (202, "https://friend.example")
 
 
-def test_a_token_guards_everything_but_the_page(monkeypatch):
+def test_tokens_are_compared_in_constant_time(monkeypatch):
+    compared = []
+    real = hmac.compare_digest
+    monkeypatch.setattr(hmac, "compare_digest", lambda one, other: compared.append((one, other)) or real(one, other))
+    with client(access=Access((), "sécret")) as api:
+        assert api.get("/models", headers={"Authorization": "Bearer other"}).status_code == 401
+    assert compared == [(b"other", "sécret".encode())]
+
+
+def test_a_token_guards_everything_but_the_page():
     with client(access=Access((), "secret")) as api:
         assert api.get("/").status_code == api.get("/page/main.js").status_code == api.get("/health").status_code == 200
         for headers in (

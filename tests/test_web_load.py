@@ -14,7 +14,7 @@ from blogdit.web.jobs import Job
 from blogdit.web.limits import Limits
 from web_cases import CUT, client, events_of, real_server
 
-CLIENTS, JOBS, STEPS = 50, 8, 20
+CLIENTS, JOBS, STEPS = 50, 8, 10
 TINY = {"instance": {"format": "blogdit-csp", "version": 1, "domain_sizes": [2, 2]}, "model": "coloring"}
 
 

@@ -44,13 +44,13 @@ def test_the_command_serves_until_it_is_told_to_stop():
     try:
         address = process.stdout.readline().strip()
         assert address.startswith("http://127.0.0.1:")
-        wait_until(lambda: _answers(address))
+        wait_until(lambda: _answers(address), seconds=120)
         assert "<title>blogdit" in httpx.get(address).text
         path = httpx.post(f"{address}solve", json=long_job(30.0)).json()["events"]
         with httpx.stream("GET", address + path[1:], timeout=30) as watched:
             next(watched.iter_lines())
             process.send_signal(signal.SIGTERM)
-            _, err = process.communicate(timeout=30)
+            _, err = process.communicate(timeout=120)
     finally:
         process.kill()
     assert process.returncode == 143
