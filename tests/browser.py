@@ -17,9 +17,14 @@ ARGUMENTS = (
 SCREENSHOTS = Path(__file__).parent.parent / "build" / "screenshots"
 
 
+def installed() -> str | None:
+    """The path of a browser."""
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
 def find_browser() -> str:
     """Its path. Where there is none, tests are skipped; but in CI that is a failure (`make browser` installs it)."""
-    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+    found = installed()
     if found is None and os.environ.get("CI"):
         pytest.fail("CI has no Chromium; make browser installs it")
     if found is None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from blogdit.core.constraints import AllDifferent, NotEqual
-from blogdit.core.instance import Instance
+from blogdit.core.instance import Instance, Objective
 from blogdit.formats import to_json
 from blogdit.problems import generate
-from blogdit.solver.events import Finished, Step, Teller
+from blogdit.solver.events import Finished, Step, Teller, violated_numbers
 from blogdit.solver.options import SolveOptions
 from blogdit.solver.solver import Solver
-from blogdit.solver.tracing import violated_numbers
 from helpers import answers, random_model
 
 
@@ -88,6 +87,18 @@ def test_constraints_are_numbered_through_their_groups():
     assert violated_numbers(instance, np.array([0, 1, 1, 2])).tolist() == [1, 2]
     assert violated_numbers(instance, np.array([0, 0, 1, 2])).tolist() == [0, 1]
     assert violated_numbers(Instance([3]), np.array([0])).tolist() == []
+
+
+def test_soft_constraints_are_numbered_after_those_that_must_hold():
+    wishes = (NotEqual([[0, 2], [1, 3]]), 2.5)
+    instance = Instance([3, 3, 3, 3], (NotEqual([[0, 1]]),), Objective("minimize", soft=[wishes]))
+    assert violated_numbers(instance, np.array([0, 1, 2, 1])).tolist() == [2]
+    *steps, last = traced(instance, steps=3, finish="none")
+    (line,) = list(Teller().lines(last))[1:]
+    assert line["violated"] == violated_numbers(instance, last.result.values).tolist()
+    for step in steps:
+        soft = [number for number in step.record()["violated"] if number >= 1]
+        assert len(soft) == instance.verify(step.values).unmet
 
 
 def test_tracing_changes_nothing():

@@ -11,7 +11,7 @@ import blogdit
 from blogdit.core.errors import InputError
 from blogdit.core.result import Result
 from blogdit.web.cpmpy_process import CpmpyProcess
-from blogdit.web.cpmpy_text import cpmpy_instance
+from blogdit.web.cpmpy_text import translated
 
 QUEENS = """
 import cpmpy as cp
@@ -35,7 +35,7 @@ m.maximize(x + y - b)
 
 def answer(text: str) -> tuple[dict, Result]:
     """The proved answer of a model, by the names of its variables."""
-    result = blogdit.solve(cpmpy_instance(text, "model"), steps=0, finish="exact")[0]
+    result = blogdit.solve(translated(text, "model").instance, steps=0, finish="exact")[0]
     return {str(name): value for name, value in result.answer.items()}, result
 
 
@@ -66,6 +66,24 @@ def test_operators_and_an_objective():
     assert (result.status, result.objective) == ("optimal", max(valid))
 
 
+def test_values_and_objectives_can_be_said_in_the_numbers_of_the_model():
+    """Value 0 of a variable is its lowest number; an objective may have a constant."""
+    text = "from cpmpy import *\nx = intvar(3, 6, shape=3, name='x')\nm = Model(AllDifferent(x), x[0] + x[1] <= 9)\n"
+    for goal, best in (("sum(x)", 15), ("100 - 2 * x[0] + x[2]", 100)):
+        model = translated(f"{text}m.maximize({goal})", "model")
+        result = blogdit.solve(model.instance, steps=0, finish="exact")[0]
+        labels = list(model.instance.labels)
+        numbers = [int(result.values[at]) + model.bases[at] for at in map(labels.index, ("x[0]", "x[1]", "x[2]"))]
+        assert sorted(set(numbers)) == sorted(numbers)
+        assert numbers[0] + numbers[1] <= 9
+        assert set(numbers) <= {3, 4, 5, 6}
+        assert result.status == "optimal"
+        assert result.objective + model.constant == best
+    largest = translated(f"{text}m.maximize(max(x))", "model")
+    result = blogdit.solve(largest.instance, steps=0, finish="exact")[0]
+    assert result.objective + largest.constant == 6
+
+
 def test_a_model_that_takes_too_long_is_given_up_and_the_next_one_is_read():
     slow = "from cpmpy import *\nx = intvar(0, 100, shape=50)\nm = Model([a * b > a for a in x for b in x])"
     reader = CpmpyProcess(seconds=0.5)
@@ -73,7 +91,7 @@ def test_a_model_that_takes_too_long_is_given_up_and_the_next_one_is_read():
         with pytest.raises(InputError, match=r"takes more than 0\.5 seconds to translate"):
             reader.read(slow, "slow")
         reader.seconds = 60.0
-        assert reader.read("from cpmpy import *\nx = intvar(0, 2)\nm = Model(x > 1)", "quick").size >= 1
+        assert reader.read("from cpmpy import *\nx = intvar(0, 2)\nm = Model(x > 1)", "quick").instance.size >= 1
         with pytest.raises(InputError, match="unknown name 'y'") as caught:
             reader.read("x = 1\nx = y", "wrong")
         assert caught.value.line == 2
@@ -116,5 +134,5 @@ def test_a_model_that_takes_too_long_is_given_up_and_the_next_one_is_read():
 )
 def test_what_is_no_model_is_refused_with_its_line(text, words):
     with pytest.raises(InputError, match=re.escape(words)) as caught:
-        cpmpy_instance(text, "model")
+        translated(text, "model")
     assert caught.value.line is not None

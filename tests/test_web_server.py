@@ -204,3 +204,12 @@ def test_a_trace_is_a_channel_like_a_job(tmp_path):
         found = events_of(one, "/events/trace")
     assert [kind for kind, _ in found] == ["question", "step", "result"]
     assert [data for _, data in found] == records
+
+
+def test_a_trace_of_many_instances_is_served_completely(tmp_path):
+    question = {"format": "blogdit-csp", "version": 1, "domain_sizes": [2]}
+    records = [{"instance": str(n), **more} for n in range(30) for more in ({"question": question}, {"step": 1})]
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    with real_server(openers=openers(path)) as (address, _), httpx.Client(base_url=address) as one:
+        assert [data for _, data in events_of(one, "/events/trace")] == records

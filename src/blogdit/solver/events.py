@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from blogdit.core.constraints import FloatArray, IntArray
 from blogdit.core.instance import Instance, Verdict
 from blogdit.core.result import Result
@@ -23,7 +25,7 @@ class Step:
     block: IntArray  # variables that were resampled
     changed: IntArray  # those whose value changed
     values: IntArray
-    violated: IntArray  # the constraints that are violated, by their numbers: group after group, as in the instance
+    violated: IntArray  # as `violated_numbers` has them
     energy: float
     sure: FloatArray  # probability of each decoded value
     chains: tuple[Verdict, ...]  # the exact check of every chain; the first is the one that is shown
@@ -94,4 +96,16 @@ class Teller:
             yield event.record()
         else:
             self.begun.discard(event.index)
-            yield {"instance": instance.name, "result": event.result.record(), "complete": event.complete}
+            yield {
+                "instance": instance.name,
+                "result": event.result.record(),
+                "violated": violated_numbers(instance, event.result.values).tolist(),
+                "complete": event.complete,
+            }
+
+
+def violated_numbers(instance: Instance, values: IntArray) -> IntArray:
+    """Which constraints are violated. They are numbered through, group after group; soft ones come last."""
+    numbers = instance.domains.numbers(values)
+    amounts = [group.violations(values, numbers) for group in instance.groups]
+    return np.flatnonzero(np.concatenate(amounts)) if amounts else np.zeros(0, np.int64)

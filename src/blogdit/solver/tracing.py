@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
-from blogdit.core.constraints import IntArray
-from blogdit.core.instance import Instance
 from blogdit.core.result import Result
 from blogdit.solver.answers import Answers
-from blogdit.solver.events import Step
+from blogdit.solver.events import Step, violated_numbers
 from blogdit.solver.sampler import Stepped
 from blogdit.solver.slots import Slots
 
@@ -45,13 +43,6 @@ def steps_of(answers: Answers, slots: Slots, before: Tensor, stepped: Stepped) -
             )
         )
     return steps
-
-
-def violated_numbers(instance: Instance, values: IntArray) -> IntArray:
-    """Which constraints are violated; they are numbered through, group after group."""
-    numbers = instance.domains.numbers(values)
-    amounts = [group.violations(values, numbers) for group in instance.constraints]
-    return np.flatnonzero(np.concatenate(amounts)) if amounts else np.zeros(0, np.int64)
 
 
 def _news(answers: Answers, slots: Slots, place: int) -> Result | None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from threading import Lock, Timer
 
 from blogdit.core.errors import InputError
-from blogdit.core.instance import Instance
 from blogdit.core.processes import Process
-from blogdit.web.cpmpy_text import cpmpy_instance
+from blogdit.web.cpmpy_text import Translated, translated
 
 
 class CpmpyProcess:
@@ -17,8 +16,8 @@ class CpmpyProcess:
         self.seconds, self.lock = seconds, Lock()
         self.process: Process | None = None
 
-    def read(self, text: str, name: str) -> Instance:
-        """As `cpmpy_instance`, in bounded time."""
+    def read(self, text: str, name: str) -> Translated:
+        """As `translated`, in bounded time."""
         with self.lock:
             if self.process is None:
                 self.process = Process()
@@ -32,7 +31,7 @@ class CpmpyProcess:
                 raise InputError(message) from None
             finally:
                 timer.cancel()
-        if isinstance(answer, Instance):
+        if isinstance(answer, Translated):
             return answer
         raise InputError(answer[0], line=answer[1])
 
@@ -42,9 +41,9 @@ class CpmpyProcess:
         self.process = None
 
 
-def _read(text: str, name: str) -> Instance | tuple[str, int | None]:
-    """The instance, or what is wrong and where: an exception would lose its line on the way."""
+def _read(text: str, name: str) -> Translated | tuple[str, int | None]:
+    """The model, or what is wrong and where: an exception would lose its line on the way."""
     try:
-        return cpmpy_instance(text, name)
+        return translated(text, name)
     except InputError as error:
         return error.message, error.line

@@ -10,11 +10,13 @@ import ast
 import operator
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
-from blogdit.integrations._instances import as_instance
 
 MOST_OPERATIONS = 50_000
 MOST_CHOICES = 1_000_000  # values of all variables together
@@ -38,8 +40,17 @@ UNNAMED = re.compile(r"[IB]V\d+")  # how CPMpy calls them
 UNARY: dict[type, Callable[[Any], Any]] = {ast.USub: operator.neg, ast.Invert: operator.invert, ast.Not: operator.not_}
 
 
-def cpmpy_instance(text: str, name: str) -> Instance:
-    """The instance of the one model that the text makes."""
+@dataclass(frozen=True)
+class Translated:
+    """An instance, whose values count from 0, and how to say an answer in the numbers of the model."""
+
+    instance: Instance
+    bases: tuple[int, ...]  # the number that value 0 of each variable means
+    constant: float  # what the model's objective is above that of the instance
+
+
+def translated(text: str, name: str) -> Translated:
+    """The one model that the text makes."""
     try:
         import cpmpy
     except ModuleNotFoundError:
@@ -54,11 +65,27 @@ def cpmpy_instance(text: str, name: str) -> Instance:
         models = [value for value in reader.names.values() if isinstance(value, cpmpy.Model)]
         if len({id(model) for model in models}) != 1:
             raise InputError(f"expected one variable that holds a cpmpy.Model, got {len(models)}")
-        return as_instance(models[0], name=name)
+        return _translate(models[0], name)
     except InputError as error:
         raise InputError(error.message, line=reader.line) from None
     except Exception as error:  # whatever CPMpy says of a wrong model
         raise InputError(f"{type(error).__name__}: {error}"[:300], line=reader.line) from None
+
+
+def _translate(model: Any, name: str) -> Translated:
+    from blogdit.integrations.cpmpy import CPM_blogdit
+
+    solver = CPM_blogdit(model)
+    built = solver._build()
+    size, builder = built.instance.size, solver.poster.builder
+    bases = np.zeros(size, np.int64)
+    bases[built.place] = built.base
+    constant = sum(weight * int(built.base[variable]) for variable, weight in builder.weights.items())
+    chosen = {solver.poster.index[variable.name] for variable in solver.user_vars}
+    if solver.has_objective() and set(builder.weights) <= chosen:  # no helper: its terms alone are above that of 0
+        solver._assign(built.numbers(np.zeros(size, np.int64)))
+        constant = float(solver.objective_.value())
+    return Translated(replace(built.instance, name=name), tuple(bases.tolist()), float(constant))
 
 
 class _Reader:

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import sys
 import traceback
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -88,10 +89,11 @@ class Board:
 
     def _await_followers(self, job: Job, seconds: float) -> None:
         """A job that nobody watches ends; a client that comes back soon finds it at work."""
+        watched = weakref.ref(job)  # the clock keeps no job that was forgotten
 
         def look() -> None:
-            if not job.followers:
-                job.stop()
+            if (one := watched()) is not None and not one.followers:
+                one.stop()
 
         if not job.done and not job.loop.is_closed():
             job.loop.call_later(seconds, look)
@@ -106,8 +108,9 @@ class Board:
             kept -= job.size
 
     def _work(self, job: Job) -> None:
-        teller, solver = Teller(job.question.settings()), job.solver
+        solver = job.solver
         assert solver is not None
+        teller = Teller(job.question.settings(solver))
         try:
             for event in solver.events([job.question.instance]):
                 for line in teller.lines(event):

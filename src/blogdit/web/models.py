@@ -14,17 +14,19 @@ from blogdit.api import WEIGHTS, bundled_models, load, model_name
 from blogdit.core.instance import Instance
 from blogdit.network.checkpoint import Model, load_model
 from blogdit.network.denoiser import Denoiser
+from blogdit.network.header import options_for, read_header
 from blogdit.web.limits import Refused
 
-UNTRAINED = "untrained"
+UNTRAINED, DIT = "untrained", "dit"  # of the problem that is asked for, whatever it is
 KINDS = {
     "bundled": "trained, comes with blogdit",
-    "dit": "DiT: trained to draw all variables at once",
+    DIT: "DiT: trained to draw all variables at once",
     "consformer": "ConsFormer: sees the block, Gumbel noise",
     "brief": "trained as briefly as the variants",
     "no-entropy": "trained without the entropy term",
     UNTRAINED: "the same network with random weights",
 }
+ALIASES = (DIT, UNTRAINED)
 
 
 class Models:
@@ -46,21 +48,26 @@ class Models:
             return self.loaded[name]
 
     def of(self, instance: Instance, name: str | None) -> Model:
-        """The model that is named, or that of the problem; `untrained` is the problem's own network."""
+        """The model that is named, or that of the problem; `untrained` is the problem's own network, `dit` its DiT."""
         own = model_name(instance.problem, bundled_models())
         if name is None and own is None:
             known = ", ".join(bundled_models())
             raise Refused(422, f"no model for {instance.problem!r}; expected model with one of {known}")
-        if name == UNTRAINED:
-            name = f"{own or 'coloring'}-{UNTRAINED}"
+        if name == DIT and f"{own}-{DIT}" not in self.paths:
+            known = ", ".join(one.removesuffix(f"-{DIT}") for one in self.paths if one.endswith(f"-{DIT}"))
+            raise Refused(422, f"no DiT was trained for {instance.problem!r}; there is one for {known}")
+        if name in ALIASES:
+            name = f"{own or 'coloring'}-{name}"
         return self.named(name or str(own))
 
     def _load(self, name: str) -> Model:
         trained = name.removesuffix(f"-{UNTRAINED}")
         if trained not in self.paths:
-            raise Refused(422, f"unknown model {name[:60]!r}; expected one of {', '.join(self.paths)}, {UNTRAINED}")
+            raise Refused(422, f"unknown model {name[:60]!r}; expected one of {', '.join((*self.paths, *ALIASES))}")
         if trained == name:
-            return load_model(self.paths[name])
+            model = load_model(self.paths[name])
+            # A DiT hides everything in training, so that it can do nothing else.
+            return replace(model, solving={**model.solving, "block": "all"}) if name.endswith(f"-{DIT}") else model
         model = load(trained)
         with torch.random.fork_rng(devices=[]):  # the same weights every time
             torch.manual_seed(0)
@@ -68,22 +75,23 @@ class Models:
         return replace(model, denoiser=denoiser.eval(), name=name, provenance={})
 
     def listing(self) -> list[dict[str, Any]]:
-        """What a client may choose from."""
+        """What a client may choose from, as the headers of the files have it: no weights are loaded."""
         rows = []
-        for name in (*self.paths, *(name for name, path in self.own.items() if path.exists())):
-            model = self.named(name)
-            suffix = name.removeprefix(f"{model.problem}-") if name != model.problem else "bundled"
-            options, schedule = model.options_for("cpu"), model.chain.schedule
-            if suffix == "dit":
-                options = {**options, "block": "all"}
-            summary = "weights of the training run" if name in self.own else KINDS.get(suffix, suffix)
+        for name, path in {**self.paths, **self.own}.items():
+            if not path.exists():  # a run that has no best weights yet
+                continue
+            header, _ = read_header(path)
+            problem, schedule = str(header["problem"]), header["chain"]["schedule"]
+            kind = name.removeprefix(f"{problem}-") if name != problem else "bundled"
+            options = options_for(header.get("solving", {}), "cpu") | ({"block": "all"} if kind == DIT else {})
             rows.append(
                 {
                     "name": name,
-                    "problem": model.problem,
-                    "summary": summary,
+                    "problem": problem,
+                    "summary": "weights of the training run" if name in self.own else KINDS.get(kind, kind),
                     "options": options,
-                    "share": [schedule.rho_max, schedule.rho_min],
+                    "share": [schedule["rho_max"], schedule["rho_min"]],
                 }
             )
-        return [*rows, {"name": UNTRAINED, "problem": None, "summary": KINDS[UNTRAINED], "options": {}, "share": None}]
+        anybody: dict[str, Any] = {"problem": None, "options": {}, "share": None}
+        return [*rows, *({"name": name, "summary": f"{KINDS[name]}; of your problem", **anybody} for name in ALIASES)]

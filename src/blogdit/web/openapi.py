@@ -13,8 +13,7 @@ from blogdit.web.limits import Limits
 def description(limits: Limits) -> dict[str, Any]:
     errors = {
         "400": "The body is not JSON.",
-        "401": "The token is missing or wrong.",
-        "403": "A page of another origin.",
+        **_GUARDED,
         "413": f"More than {limits.body} bytes.",
         "415": "The body is not announced as JSON.",
         "422": "Something in it cannot be used; the message says what was expected.",
@@ -37,6 +36,9 @@ def description(limits: Limits) -> dict[str, Any]:
         "responses": {"204": {"description": "It is told to."}, **_errors(_MISSING)},
     }
     name = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+    models = {"200": _answer("A list.", {"type": "array", "items": _MODEL}), **_errors(_GUARDED)}
+    health = {"200": _answer("Both.", _health()), **_errors(_OPEN)}
+    itself = {"200": _answer("OpenAPI.", {"type": "object", "required": ["openapi", "paths"]}), **_errors(_GUARDED)}
     return {
         "openapi": "3.1.0",
         "info": {"title": "blogdit", "version": blogdit.__version__, "license": {"name": "MIT", "identifier": "MIT"}},
@@ -45,24 +47,59 @@ def description(limits: Limits) -> dict[str, Any]:
         "paths": {
             "/solve": {"post": solve},
             "/events/{name}": {"parameters": [name], "get": events, "delete": stop},
-            "/models": {"get": {"summary": "Models that a job may name", "responses": {"200": _answer("A list.")}}},
-            "/health": {"get": {"summary": "State and limits of the server", "responses": {"200": _answer("Both.")}}},
-            "/openapi.json": {"get": {"summary": "This description", "responses": {"200": _answer("OpenAPI.")}}},
+            "/models": {"get": {"summary": "Models that a job may name", "responses": models}},
+            "/health": {"get": {"summary": "State and limits; open to all", "security": [{}], "responses": health}},
+            "/openapi.json": {"get": {"summary": "This description", "responses": itself}},
         },
     }
 
 
-_JOB = {"type": "object", "properties": {"id": {"type": "string"}, "events": {"type": "string"}}}
-_MISSING = {"404": "No such job, or one that was forgotten.", "401": "The token is missing or wrong."}
+_OPEN = {"403": "A page of another origin.", "421": "The server is called by a name that is not its own."}
+_GUARDED = {"401": "The token is missing or wrong.", **_OPEN}
+_MISSING = {"404": "No such job, or one that was forgotten.", **_GUARDED}
 
 
-def _answer(what: str, schema: dict[str, Any] | None = None) -> dict[str, Any]:
-    return {"description": what, "content": {"application/json": {"schema": schema or {}}}}
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    """An object that has exactly these properties."""
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+_TEXT = {"type": "string"}
+_JOB = _object({"id": _TEXT, "events": _TEXT})
+_MODEL = _object(
+    {
+        "name": _TEXT,
+        "problem": {"type": ["string", "null"], "description": "null: it is that of whatever problem is asked for."},
+        "summary": _TEXT,
+        "options": {"type": "object", "description": "Options of the solver that suit it."},
+        "share": {"type": ["array", "null"], "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
+    }
+)
+
+
+def _health() -> dict[str, Any]:
+    number = {"type": "number"}
+    limits = _object(dict.fromkeys(("variables", "seconds", "steps", "chains", "body"), number))
+    shown = {"type": "array", "items": {"enum": ["trace", "run"]}, "description": "What /events/NAME shows, too."}
+    return _object(
+        {
+            "status": {"const": "ok"},
+            "version": _TEXT,
+            "unfinished": {"type": "integer", "description": "Jobs at work or waiting."},
+            "started": {"type": "integer", "description": "Jobs since the server began."},
+            "limits": limits,
+            "open": shown,
+            "token": {"type": "boolean", "description": "Whether a token is needed."},
+        }
+    )
+
+
+def _answer(what: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {"description": what, "content": {"application/json": {"schema": schema}}}
 
 
 def _errors(errors: dict[str, str]) -> dict[str, Any]:
-    schema = {"type": "object", "properties": {"error": {"type": "string"}}}
-    return {status: _answer(what, schema) for status, what in errors.items()}
+    return {status: _answer(what, _object({"error": _TEXT})) for status, what in errors.items()}
 
 
 def _number(what: str, least: float, most: float | None = None, kind: str = "integer") -> dict[str, Any]:
@@ -81,7 +118,7 @@ def _question(limits: Limits) -> dict[str, Any]:
         "schedule": {"type": "string", "enum": ["cycle", "budget"]},
         "cycle": _number("Steps before a stuck chain is reheated.", 1),
         "finish": {"type": "string", "enum": ["auto", "none", *FINISHERS]},
-        "finish_share": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+        "finish_share": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
     }
     return {
         "type": "object",

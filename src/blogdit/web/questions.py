@@ -14,6 +14,9 @@ from blogdit import formats
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.formats.graph_text import is_gset
+from blogdit.formats.limits import Limits as FileLimits
+from blogdit.solver.solver import Solver
+from blogdit.web.cpmpy_text import Translated
 from blogdit.web.limits import Limits, Refused
 
 KEYS = {"text", "instance", "name", "problem", "colors", "model", "options", "share"}
@@ -26,21 +29,32 @@ KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("block", "schedule", "finish"), ((str,), "a string")),
 }  # of options that are no numbers
 # Others are binary, or let a few bytes ask for any amount of memory.
-SUFFIXES = {"", ".txt", ".csv", ".col", ".gset", ".edges", ".latin", ".qubo", ".ising", ".json", ".gml", ".graphml"}
+SUFFIXES = {
+    "", ".txt", ".csv", ".col", ".gset", ".edges", ".latin", ".qubo", ".ising", ".json", ".jsonl", ".gml", ".graphml",
+    ".cnf", ".wcnf", ".opb", ".wbo",
+}  # fmt: skip
 CPMPY = ".py"
-ReadModel = Callable[[str, str], Instance]
+ReadModel = Callable[[str, str], Translated]
 
 
 @dataclass(frozen=True)
 class Question:
     instance: Instance
+    translated: Translated | None = None  # of a CPMpy model
     more: bool = False  # the text holds more instances than this first one
     model: str | None = None
     share: tuple[float, float] | None = None  # of the variables in a block, at the start of a cycle and at its end
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    def settings(self) -> dict[str, Any]:
-        return {"model": self.model, "share": self.share, "options": dict(self.options), "more": self.more}
+    def settings(self, solver: Solver) -> dict[str, Any]:
+        """What a client may want to know of its run: what it has asked for, and what was taken where it did not ask."""
+        schedule = solver.model.chain.schedule
+        taken = {"model": solver.model.name, "block": solver.options.block, "chains": solver.options.chains}
+        share = [schedule.rho_max, schedule.rho_min]
+        settings = {**taken, "share": share, "options": dict(self.options), "more": self.more}
+        if self.translated is None:
+            return settings
+        return {**settings, "shown": {"bases": self.translated.bases, "constant": self.translated.constant}}
 
 
 def parse(body: bytes, limits: Limits, read_cpmpy: ReadModel) -> Question:
@@ -51,15 +65,15 @@ def parse(body: bytes, limits: Limits, read_cpmpy: ReadModel) -> Question:
     if ("text" in data) == ("instance" in data):
         raise Refused(422, "expected either text or instance")
     try:
-        instance, more = _instance(data, limits, read_cpmpy)
+        instance, translated, more = _instance(data, limits, read_cpmpy)
     except InputError as error:
         where = "" if error.line is None else f"line {error.line}: "
-        raise Refused(422, where + error.message) from None
+        raise Refused(422, where + error.message.partition(", or --allow")[0]) from None
     except (ValueError, OverflowError) as error:
         raise Refused(422, str(error)) from None
     _check_size(instance, limits)
-    model = _text(data, "model", None)
-    return Question(instance, more, model, _share(data.get("share")), _options(data.get("options", {}), limits))
+    model, share = _text(data, "model", None), _share(data.get("share"))
+    return Question(instance, translated, more, model, share, _options(data.get("options", {}), limits))
 
 
 def _decode(body: bytes) -> dict[str, Any]:
@@ -75,17 +89,20 @@ def _decode(body: bytes) -> dict[str, Any]:
     return data
 
 
-def _instance(data: Mapping[str, Any], limits: Limits, read_cpmpy: ReadModel) -> tuple[Instance, bool]:
+def _instance(
+    data: Mapping[str, Any], limits: Limits, read_cpmpy: ReadModel
+) -> tuple[Instance, Translated | None, bool]:
     name = str(_text(data, "name", "question"))[:200]
     if "instance" in data:
         described = data["instance"]
         if not isinstance(described, dict):
             raise Refused(422, "instance must be an object in the JSON format of blogdit")
         _check_sizes(described.get("domain_sizes"), limits)
-        return formats.from_json(described, name), False
+        return formats.from_json(described, name), None, False
     text, suffix = str(_text(data, "text", "")), Path(name).suffix.lower()
     if suffix == CPMPY:
-        return read_cpmpy(text, Path(name).stem), False
+        translated = read_cpmpy(text, Path(name).stem)
+        return translated.instance, translated, False
     if suffix not in SUFFIXES:
         raise Refused(422, f"files {suffix!r} are not read here; expected {', '.join(sorted(SUFFIXES - {''}))}")
     _check_header(text, limits)
@@ -93,10 +110,11 @@ def _instance(data: Mapping[str, Any], limits: Limits, read_cpmpy: ReadModel) ->
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"question{suffix}"
         path.write_text(text, "utf-8", "surrogatepass")
-        found = list(islice(formats.stream(path, problem, colors, Path(name).stem), 2))
+        most = FileLimits(vertices=limits.constraints, edges=limits.constraints)  # more is not even read
+        found = list(islice(formats.stream(path, problem, colors, Path(name).stem, limits=most), 2))
     if not found:
         raise Refused(422, "holds no instance")
-    return found[0], len(found) > 1
+    return found[0], None, len(found) > 1
 
 
 def _check_header(text: str, limits: Limits) -> None:

@@ -23,8 +23,6 @@ from blogdit.web.models import Models
 from blogdit.web.traces import read_trace
 from blogdit.web.training_run import TrainingRun, require_run
 
-MOST_RUNS = 20  # instances of a trace that the page is given
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -96,7 +94,7 @@ def openers(path: Path | None) -> dict[str, Callable[[], Channel]]:
     if path.is_dir():
         require_run(path)
         return {"run": lambda: TrainingRun(path, asyncio.get_running_loop())}
-    records = read_trace(path, MOST_RUNS)
+    records = read_trace(path)
 
     def channel() -> Channel:
         played = Channel(asyncio.get_running_loop())

@@ -18,6 +18,7 @@ from blogdit.core.instance import Instance
 from blogdit.core.result import Result
 from blogdit.network.checkpoint import Model, load_model
 from blogdit.problems import families
+from blogdit.problems.own import recall
 from blogdit.training import runlog
 from blogdit.training.recipe import Recipe
 from blogdit.web.channel import Channel
@@ -82,6 +83,7 @@ class TrainingRun(Channel):
 
     def _follow_weights(self) -> None:
         path, seen = self.folder / "last.safetensors", 0.0
+        recall(self.folder, self.recipe.problem)
         if self.recipe.problem not in families():
             return  # nothing to make instances with
         instances = families()[self.recipe.problem].make(INSTANCES, SEED, **self.recipe.generator)

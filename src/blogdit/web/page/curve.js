@@ -1,29 +1,60 @@
 // Violations, or the objective, of every chain over the steps.
 
-import { colourOf, fit, make, theme } from "./shapes.js";
+import { colourOf, fit, make, theme, watchSize } from "./shapes.js";
+
+const [LEFT, RIGHT, TOP, BOTTOM] = [46, 8, 18, 18]; // margins in pixels
 
 export class Curve {
-  constructor() {
+  constructor(label) {
     this.element = make("canvas", "curve");
     this.element.setAttribute("role", "img");
-    this.element.setAttribute("aria-label", "curve of every chain");
-    this.element.title = "A line for every chain; the thick one is in the picture.";
-    new ResizeObserver(() => this.draw()).observe(this.element);
+    this.element.setAttribute("aria-label", label);
+    this.onPick = null; // gets the number of a step
+    this.element.addEventListener("click", (event) => {
+      const share = (event.offsetX - LEFT) / (this.element.clientWidth - LEFT - RIGHT);
+      this.onPick?.(Math.round(Math.max(0, Math.min(1, share)) * (this.length - 1)) + 1);
+    });
     this.series = [];
+    watchSize(this.element, () => this.draw());
   }
 
-  // Lines of numbers (null where there is none), where on the axis we are, and what its end is called.
-  set(series, cursor, label, end = null) {
-    Object.assign(this, { series, cursor, label, end });
+  // Lines of numbers (null where there is none), where on the axis we are, what its end is called, and where the other
+  // axis begins.
+  set(series, cursor, label, end = null, fromZero = false) {
+    Object.assign(this, { series, cursor, label, end, fromZero });
     this.draw();
   }
 
   draw() {
-    if (!this.element.clientWidth || !this.series.length) return;
-    const { context, width, height } = fit(this.element);
-    const colours = theme();
+    const surface = this.series.length ? fit(this.element) : null;
+    if (!surface) return;
+    const { context, width, height } = surface;
+    const palette = theme();
+    const key = [width, height, window.devicePixelRatio, palette.ink, this.label, this.end].join();
+    if (this.lines?.series !== this.series || this.lines.key !== key) {
+      const canvas = new OffscreenCanvas(this.element.width, this.element.height);
+      const within = canvas.getContext("2d");
+      within.scale(this.element.width / width, this.element.height / height);
+      this.#lines(within, width, height, palette);
+      this.lines = { series: this.series, key, canvas };
+    }
+    context.clearRect(0, 0, width, height);
+    context.drawImage(this.lines.canvas, 0, 0, width, height);
+    if (this.cursor !== null && this.cursor >= 0) {
+      const x = LEFT + ((width - LEFT - RIGHT) * Math.min(this.cursor, this.length - 1)) / (this.length - 1);
+      context.strokeStyle = palette.ink;
+      context.beginPath();
+      context.moveTo(x, TOP);
+      context.lineTo(x, height - BOTTOM);
+      context.stroke();
+    }
+  }
+
+  // Everything but the cursor: it changes when a step arrives, and not when one is shown.
+  #lines(context, width, height, palette) {
     const length = Math.max(...this.series.map((line) => line.length), 2);
-    let [low, high] = [Infinity, -Infinity];
+    this.length = length;
+    let [low, high] = [this.fromZero ? 0 : Infinity, -Infinity];
     for (const value of this.series.flat()) {
       if (value === null || !Number.isFinite(value)) continue;
       low = Math.min(low, value);
@@ -31,20 +62,18 @@ export class Curve {
     }
     if (!(low <= high)) [low, high] = [0, 1];
     if (low === high) high = low + 1;
-    const [left, right, top, bottom] = [46, 8, 18, 18];
-    const x = (step) => left + ((width - left - right) * step) / (length - 1);
-    const y = (value) => top + (height - top - bottom) * (1 - (value - low) / (high - low));
-    context.clearRect(0, 0, width, height);
-    Object.assign(context, { font: "11px system-ui, sans-serif", fillStyle: colours.soft, strokeStyle: colours.line });
-    context.strokeRect(left, top, width - left - right, height - top - bottom);
+    const x = (step) => LEFT + ((width - LEFT - RIGHT) * step) / (length - 1);
+    const y = (value) => TOP + (height - TOP - BOTTOM) * (1 - (value - low) / (high - low));
+    Object.assign(context, { font: "11px system-ui, sans-serif", fillStyle: palette.soft, strokeStyle: palette.line });
+    context.strokeRect(LEFT, TOP, width - LEFT - RIGHT, height - TOP - BOTTOM);
     context.textAlign = "right";
-    context.fillText(short(high), left - 4, top + 8);
-    context.fillText(short(low), left - 4, height - bottom);
+    context.fillText(short(high), LEFT - 4, TOP + 8);
+    context.fillText(short(low), LEFT - 4, height - BOTTOM);
     context.textAlign = "left";
-    context.fillText(this.label, left, 12);
-    if (this.end === null) context.fillText("1", left, height - 5);
+    context.fillText(this.label, LEFT, 12);
+    if (this.end === null) context.fillText("1", LEFT, height - 5);
     context.textAlign = "right";
-    context.fillText(this.end ?? String(length), width - right, height - 5);
+    context.fillText(this.end ?? String(length), width - RIGHT, height - 5);
     this.series.forEach((line, chain) => {
       context.beginPath();
       let open = false;
@@ -60,15 +89,6 @@ export class Curve {
       context.setLineDash(chain >= 8 ? [4, 3] : []);
       context.stroke();
     });
-    context.setLineDash([]);
-    context.globalAlpha = 1;
-    if (this.cursor !== null && this.cursor >= 0) {
-      context.strokeStyle = colours.ink;
-      context.beginPath();
-      context.moveTo(x(Math.min(this.cursor, length - 1)), top);
-      context.lineTo(x(Math.min(this.cursor, length - 1)), height - bottom);
-      context.stroke();
-    }
   }
 }
 

@@ -59,7 +59,7 @@ export class GraphPad {
   }
 
   #add(x, y, width, height) {
-    const margin = this.view.radius * 2 + 4;
+    const margin = this.view.radiusIn(width, height) * 2 + 4;
     const share = (at, size) => Math.max(0, Math.min(1, (at - margin) / (size - 2 * margin)));
     const place = Float64Array.from([...this.view.place, share(x, width), share(y, height)]);
     this.view.setGraph(this.view.vertices + 1, this.view.edges, place);

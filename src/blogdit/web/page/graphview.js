@@ -1,6 +1,6 @@
 // A graph on a canvas: colours and shapes are values, faint ones are unsure, red edges are violated.
 
-import { addShape, colourOf, fit, make, theme } from "./shapes.js";
+import { addShape, colourOf, fit, make, theme, watchSize } from "./shapes.js";
 import { layout } from "./layout.js";
 
 const LEVELS = 4; // of confidence: vertices of one colour and level are drawn together
@@ -21,8 +21,7 @@ export class GraphView {
     this.problem = problem;
     this.setGraph(vertices, edges, place);
     this.view = null;
-    this.onResize = new ResizeObserver(() => this.draw());
-    this.onResize.observe(this.element);
+    watchSize(this.element, () => this.draw());
   }
 
   setGraph(vertices, edges, place = null) {
@@ -34,13 +33,12 @@ export class GraphView {
     this.draw();
   }
 
-  get radius() {
-    const room = Math.min(this.element.clientWidth, this.element.clientHeight);
-    return Math.max(2, Math.min(11, (room * 0.28) / Math.sqrt(this.vertices + 1)));
+  radiusIn(width, height) {
+    return Math.max(2, Math.min(11, (Math.min(width, height) * 0.28) / Math.sqrt(this.vertices + 1)));
   }
 
   point(vertex, width, height) {
-    const margin = this.radius * 2 + 4;
+    const margin = this.radiusIn(width, height) * 2 + 4;
     const [x, y] = [this.place[2 * vertex], this.place[2 * vertex + 1]];
     return [margin + x * (width - 2 * margin), margin + y * (height - 2 * margin)];
   }
@@ -70,8 +68,9 @@ export class GraphView {
   }
 
   draw() {
-    if (!this.element.clientWidth) return;
-    const { context, width, height } = fit(this.element);
+    const surface = fit(this.element);
+    if (!surface) return;
+    const { context, width, height } = surface;
     const colours = theme();
     context.clearRect(0, 0, width, height);
     context.drawImage(this.#edges(width, height, colours), 0, 0, width, height);
@@ -89,9 +88,9 @@ export class GraphView {
   }
 
   #vertices(context, width, height, colours) {
-    const [radius, view] = [this.radius, this.view];
+    const [radius, view] = [this.radiusIn(width, height), this.view];
     const parts = new Map(); // a path for each way to look
-    const rings = new Path2D();
+    const rings = { drawn: new Path2D(), changed: new Path2D() };
     for (let v = 0; v < this.vertices; v++) {
       const [x, y] = this.point(v, width, height);
       const value = view?.values[v] ?? -1;
@@ -100,11 +99,15 @@ export class GraphView {
       const level = hidden ? 0 : Math.ceil(Math.max(view.sure[v], 0.01) * LEVELS);
       const key = hidden ? "hidden" : `${value},${level}`;
       if (!parts.has(key)) parts.set(key, { path: new Path2D(), value, level, hidden });
-      addShape(parts.get(key).path, this.problem === "maxcut" ? value * 8 + value : hidden ? 0 : value, x, y, radius);
-      if (inBlock && !view.hides) addShape(rings, 0, x, y, radius + Math.max(1, radius * 0.3));
+      const shape = hidden ? 0 : this.problem === "maxcut" ? value * 8 : value; // the sides of a cut differ in shape, too
+      addShape(parts.get(key).path, shape, x, y, radius);
+      if (!inBlock || view.hides) continue;
+      addShape(view.changed.has(v) ? rings.changed : rings.drawn, 0, x, y, radius + Math.max(1, radius * 0.3));
     }
-    Object.assign(context, { strokeStyle: colours.soft, lineWidth: radius > 4 ? 1.2 : 0.5 });
-    context.stroke(rings);
+    Object.assign(context, { strokeStyle: colours.block, lineWidth: radius > 4 ? 1.2 : 0.5 });
+    context.stroke(rings.drawn);
+    Object.assign(context, { strokeStyle: colours.accent, lineWidth: radius > 4 ? 2 : 1 });
+    context.stroke(rings.changed);
     for (const { path, value, level, hidden } of parts.values()) {
       const out = this.problem === "mis" && value === 0;
       context.fillStyle = colours.paper;

@@ -1,17 +1,20 @@
-// A puzzle on a grid: typed by key presses, then played. One input per cell, so that keyboards and readers reach it.
+// A puzzle on a grid: typed by key presses, or played. To type, each cell is an input, so that keyboards and readers
+// reach it; to play, it is a plain box, which a browser paints several times as fast.
 
 import { symbol } from "./trace.js";
-import { make } from "./shapes.js";
+import { make, tint } from "./shapes.js";
 
 export class GridView {
-  constructor(side, boxed = true) {
+  constructor(side, boxed = true, isTyped = false) {
     this.side = side;
+    this.isTyped = isTyped;
     this.box = boxed && Number.isInteger(Math.sqrt(side)) ? Math.sqrt(side) : side;
     this.element = make("div", "grid");
     this.element.setAttribute("role", "group");
     this.element.setAttribute("aria-label", `${side} by ${side} grid`);
     this.element.style.setProperty("--side", side);
     this.cells = Array.from({ length: side * side }, (_, cell) => this.#cell(cell));
+    this.lines = this.cells.map((box) => box.className); // which lines of the grid a cell has
     this.element.append(...this.cells);
     this.onEdit = null;
     this.shown = [];
@@ -19,14 +22,19 @@ export class GridView {
 
   #cell(cell) {
     const [row, column] = [Math.floor(cell / this.side), cell % this.side];
+    const box = this.isTyped ? this.#input(cell, `row ${row + 1} column ${column + 1}`) : make("div", "cell");
+    if (column % this.box === 0 && column) box.classList.add("left");
+    if (row % this.box === 0 && row) box.classList.add("top");
+    return box;
+  }
+
+  #input(cell, label) {
     const input = make("input", "cell");
     input.inputMode = "numeric";
     input.maxLength = 1;
     input.autocomplete = "off";
-    input.setAttribute("aria-label", `row ${row + 1} column ${column + 1}`);
+    input.setAttribute("aria-label", label);
     input.tabIndex = cell === 0 ? 0 : -1;
-    if (column % this.box === 0 && column) input.classList.add("left");
-    if (row % this.box === 0 && row) input.classList.add("top");
     input.addEventListener("keydown", (event) => this.#key(event, cell));
     input.addEventListener("beforeinput", (event) => event.preventDefault());
     input.addEventListener("input", () => (input.value = this.shown[cell]?.text ?? ""));
@@ -66,28 +74,27 @@ export class GridView {
   // A puzzle to edit: values, -1 where a cell is open.
   edit(values) {
     const none = new Set();
-    this.show({ values, sure: [], block: none, changed: none, clashing: none, hides: false }, new Map(
+    this.show({ values, sure: [], block: none, changed: none, clashing: none, unmet: none, hides: false }, new Map(
       [...values.entries()].filter(([, value]) => value >= 0)));
   }
 
   show(view, given) {
-    this.cells.forEach((input, cell) => {
+    this.cells.forEach((box, cell) => {
       const hidden = view.hides && view.block.has(cell) && !given.has(cell);
       const value = view.values[cell];
-      const text = value < 0 ? "" : symbol(value);
+      const text = value < 0 || hidden ? "" : symbol(value);
+      const isDrawn = !given.has(cell) && value >= 0 && view.sure[cell] !== undefined;
       const marks = [
         given.has(cell) && "given", hidden && "hidden-cell", !view.hides && view.block.has(cell) && "block",
-        view.changed.has(cell) && "changed", view.clashing.has(cell) && !hidden && "clash",
+        view.changed.has(cell) && "changed", isDrawn && tint(view.sure[cell]),
+        view.clashing.has(cell) && !hidden && "clash", view.unmet.has(cell) && !hidden && "unmet",
       ].filter(Boolean).join(" ");
-      const sure = given.has(cell) || value < 0 || view.sure[cell] === undefined ? 1 : view.sure[cell];
       const old = this.shown[cell];
-      if (old?.text === text && old.marks === marks && old.sure === sure) return;
-      this.shown[cell] = { text, marks, sure };
-      input.value = text;
-      const [top, left] = [input.classList.contains("top"), input.classList.contains("left")];
-      input.className = ["cell", top && "top", left && "left", marks].filter(Boolean).join(" ");
-      input.style.setProperty("--sure", sure.toFixed(2));
-      input.readOnly = this.onEdit === null;
+      if (old?.text === text && old.marks === marks) return;
+      this.shown[cell] = { text, marks };
+      if (this.isTyped) box.value = text;
+      else if (old?.text !== text) box.textContent = text;
+      if (old?.marks !== marks) box.className = `${this.lines[cell]} ${marks}`;
     });
   }
 

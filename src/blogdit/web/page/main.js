@@ -1,20 +1,28 @@
 // The page: what is asked, how it is solved, and what is shown.
 
 import { events, get, post, remove, takeToken } from "./api.js";
-import { Lane } from "./lane.js";
+import { Chooser } from "./chooser.js";
+import { Lane, lanesOf } from "./lane.js";
 import { Player } from "./player.js";
 import { ProblemPanel } from "./problem.js";
 import { SettingsPanel } from "./settings.js";
-import { Run, runsOf } from "./trace.js";
+import { Run, Runs, runsOf } from "./trace.js";
 import { TrainView } from "./train.js";
 
 const LONGEST_LINK = 20000; // characters; longer addresses are cut by some programs
 const WAITING = 1500; // milliseconds without a step after which a finisher is at work
+const STACKED = matchMedia("(max-width: 52rem)"); // the picture is above the controls: a phone
 const byId = (id) => document.getElementById(id);
 
 const settings = new SettingsPanel(byId("controls"));
 const player = new Player(byId("transport"));
 const problem = new ProblemPanel();
+const chooser = new Chooser(byId("chooser"), (runs) => {
+  const shown = lanesOf(runs);
+  byId("lanes").replaceChildren(...shown.map((lane) => lane.element));
+  player.watch(shown);
+  player.play();
+});
 let jobs = []; // that are at work
 let asked = 0; // runs that were begun; an older one that answers late is not shown
 
@@ -26,6 +34,7 @@ function say(text, isError = false) {
 // -- solving -------------------------------------------------------------------------------------------------------
 
 function lanes(count) {
+  chooser.clear();
   const found = Array.from({ length: count }, () => new Lane());
   byId("lanes").replaceChildren(...found.map((lane) => lane.element));
   return found;
@@ -48,7 +57,7 @@ async function solve() {
   setWorking(true);
   await stop();
   const what = problem.question();
-  const runs = settings.runs(what.problem ?? "coloring");
+  const runs = settings.runs();
   say("Asking the server …");
   let begun;
   try {
@@ -64,23 +73,25 @@ async function solve() {
   jobs = begun.map(({ events: path }) => ({ path }));
   remember(true);
   const shown = lanes(runs.length);
-  shown.forEach((lane, index) => {
-    lane.setTitle(runs[index].title);
-    lane.working = true;
-  });
+  for (const lane of shown) lane.working = true;
   player.watch(shown);
   player.play();
   say("Steps arrive as they are made.");
-  const ends = await Promise.allSettled(shown.map((lane, index) => follow(lane, jobs[index].path, number)));
+  const ends = await Promise.allSettled(
+    shown.map((lane, index) => follow(lane, jobs[index].path, number, runs[index].title)),
+  );
   if (number !== asked) return;
   jobs = [];
   setWorking(false);
   const failed = ends.find((end) => end.status === "rejected");
+  const [one, other] = shown.map(({ run }) => run && JSON.stringify({ ...run.settings, options: { ...run.settings.options, block: "" } }));
   if (failed) say(failed.reason.message, true);
+  else if (one && one === other) say("Both sides had the same settings, and made the same run.");
+  else if (shown[0].run.settings.more) say("The text holds several instances; this was the first.");
   else say("All steps are here. Step back and forth, or play again.");
 }
 
-async function follow(lane, path, number) {
+async function follow(lane, path, number, title) {
   let heard = performance.now();
   const clock = setInterval(() => {
     lane.waiting = performance.now() - heard > WAITING && lane.run?.steps.length > 0;
@@ -93,7 +104,8 @@ async function follow(lane, path, number) {
       if (event.kind === "failed") throw new Error(event.data.error);
       if (event.kind === "question") {
         lane.begin(new Run(event.data), problem.place);
-        if (event.data.settings?.more) say("The text holds several instances; this is the first.");
+        lane.setTitle(title(event.data.settings));
+        if (STACKED.matches) byId("lanes").scrollIntoView();
       } else {
         lane.run.add(event.data);
         if (!player.playing) player.refresh();
@@ -113,15 +125,8 @@ function showRuns(runs) {
   stop();
   setWorking(false);
   if (!runs.length) return say("This trace has no question in it; expected what blogdit solve --trace writes now.", true);
-  const few = runs.slice(0, 2);
-  const shown = lanes(few.length);
-  shown.forEach((lane, index) => {
-    lane.setTitle(few[index].name);
-    lane.begin(few[index]);
-  });
-  player.watch(shown);
-  player.play();
-  say(runs.length > 2 ? `The first two of ${runs.length} instances.` : "A trace.");
+  chooser.set(runs);
+  say(runs.length > 1 ? `A trace of ${runs.length} instances; choose above the picture.` : "A trace.");
 }
 
 async function open(file) {
@@ -154,12 +159,13 @@ function remember(run) {
 function listen() {
   problem.onShow = (picture) => {
     const [lane] = lanes(1);
-    lane.preview(picture);
+    lane.preview(picture, "Press Solve: a block goes grey, is drawn anew given all others, and settles.");
     player.watch([lane]);
   };
   byId("ask").addEventListener("submit", (event) => (event.preventDefault(), solve()));
   byId("stop").addEventListener("click", stop);
   byId("edit").addEventListener("click", () => problem.show());
+  byId("example").addEventListener("change", () => say(""));
   byId("file").addEventListener("change", (event) => event.target.files[0] && open(event.target.files[0]));
   byId("share").addEventListener("click", share);
   document.addEventListener("dragover", (event) => (event.preventDefault(), document.body.classList.add("dropping")));
@@ -221,9 +227,9 @@ async function start() {
   byId("ask").dataset.state = "ready";
   begin(parameters);
   if (health.open.includes("trace")) {
-    const records = [];
-    for await (const { data } of events("/events/trace")) records.push(JSON.stringify(data));
-    showRuns(runsOf(records.join("\n")));
+    const runs = new Runs();
+    for await (const { data } of events("/events/trace")) runs.add(data);
+    showRuns(runs.all);
   }
   if (health.open.includes("run")) {
     byId("tabs").hidden = false;
@@ -234,6 +240,6 @@ async function start() {
   }
 }
 
-if (matchMedia("(max-width: 52rem)").matches) byId("settings").open = false;
+if (STACKED.matches) byId("settings").open = false;
 const defaults = settings.values();
 start();

@@ -2,7 +2,7 @@
 
 import { GraphPad } from "./draw.js";
 import { GridView } from "./gridview.js";
-import { edgesOfText, EXAMPLE_TEXT, graphText, PUZZLES, puzzleOf, randomEdges, valuesOf } from "./problems.js";
+import { edgesOfText, EXAMPLES, graphText, PUZZLES, puzzleOf, randomEdges, valuesOf } from "./problems.js";
 import { make } from "./shapes.js";
 
 const field = (id) => document.getElementById(id);
@@ -12,7 +12,7 @@ const KINDS = ["sudoku", "graph", "text"];
 
 export class ProblemPanel {
   constructor() {
-    this.grid = new GridView(9);
+    this.grid = new GridView(9, true, true);
     this.pad = new GraphPad((vertices, edges) => {
       this.graph = { vertices, edges, generated: null, place: this.pad.view.place };
       field("vertices").value = vertices;
@@ -22,7 +22,8 @@ export class ProblemPanel {
     this.onShow = () => {}; // gets a picture of the problem
     field("puzzle").append(...[...PUZZLES, ["typed", "typed"]].map(([name, text]) => new Option(name, text)));
     field("puzzle").value = PUZZLES[FIRST][1];
-    field("text").value = EXAMPLE_TEXT;
+    field("example").append(...EXAMPLES.map(([name], number) => new Option(name, number)), new Option("your own", "own"));
+    this.#example(0);
     this.generate();
     this.#listen();
   }
@@ -53,7 +54,22 @@ export class ProblemPanel {
       field("draw").setAttribute("aria-pressed", String(this.pad.drawing));
       this.show();
     });
-    field("text").addEventListener("input", () => (this.fileName = ""));
+    field("text").addEventListener("input", () => {
+      this.fileName = "";
+      if (field("example").value !== "own") field("format").value = ""; // that of the example
+      field("example").value = "own";
+    });
+    field("example").addEventListener("change", ({ target }) => {
+      if (target.value !== "own") this.#example(Number(target.value));
+      this.show();
+    });
+  }
+
+  #example(number) {
+    const [, suffix, text] = EXAMPLES[number];
+    Object.assign(field("text"), { value: text });
+    for (const [id, value] of [["format", suffix], ["text-task", ""], ["text-colors", ""]]) field(id).value = value;
+    this.fileName = "";
   }
 
   get kind() {
@@ -95,6 +111,7 @@ export class ProblemPanel {
     this.fileName = name;
     field("text").value = text;
     field("format").value = "";
+    field("example").value = "own";
     this.choose("text");
   }
 
@@ -152,6 +169,8 @@ export class ProblemPanel {
     if (which === "text" && text !== null) {
       const named = { text, format: parameters.get("f"), "text-task": parameters.get("task"), "text-colors": parameters.get("k") };
       for (const [id, value] of Object.entries(named)) field(id).value = value ?? "";
+      const known = EXAMPLES.findIndex(([, , example]) => example === text);
+      field("example").value = known < 0 ? "own" : known;
     }
     this.choose(which);
   }

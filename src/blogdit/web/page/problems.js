@@ -44,7 +44,33 @@ export function edgesOfText(text) {
   return { vertices, edges };
 }
 
-export const EXAMPLE_TEXT = `import cpmpy as cp
+const MAP = {
+  format: "blogdit-csp", version: 1, name: "a map in three colours", domain_sizes: [3, 3, 3, 3, 3, 3, 3],
+  labels: ["Western Australia", "Northern Territory", "South Australia", "Queensland", "New South Wales", "Victoria", "Tasmania"],
+  values: ["red", "green", "blue"],
+  constraints: [{ kind: "not_equal", pairs: [[0, 1], [0, 2], [1, 2], [1, 3], [2, 3], [2, 4], [2, 5], [3, 4], [4, 5]] }],
+};
+const SHIFTS = {
+  format: "blogdit-csp", version: 1, name: "shifts with wishes", domain_sizes: [3, 3, 3, 3],
+  labels: ["Ada", "Ben", "Cem", "Dora"], values: ["early", "late", "off"],
+  constraints: [
+    { kind: "count", scopes: [[0, 1, 2, 3], [0, 1, 2, 3]], values: [0, 1], low: [1, 1], high: [2, 2] },
+    { kind: "not_equal", pairs: [[0, 1]] },
+    { kind: "sum", scopes: [[0], [1], [2], [3]], equals: [[2], [2], [2], [0]], low: [1, 1, 1, 1], weight: [3, 2, 2, 1] },
+  ],
+};
+// A line for each key and for each constraint.
+function written(instance) {
+  const line = ([key, value]) => {
+    const rows = key === "constraints" ? `[\n${value.map((one) => `    ${JSON.stringify(one)}`).join(",\n")}\n  ]` : JSON.stringify(value);
+    return `  ${JSON.stringify(key)}: ${rows}`;
+  };
+  return `{\n${Object.entries(instance).map(line).join(",\n")}\n}\n`;
+}
+
+// Name, suffix, text.
+export const EXAMPLES = [
+  ["SEND + MORE = MONEY", ".py", `import cpmpy as cp
 
 # SEND + MORE = MONEY
 s, e, n, d, m, o, r, y = cp.intvar(0, 9, shape=8)
@@ -53,4 +79,25 @@ model = cp.Model(
     1000*s + 100*e + 10*n + d + 1000*m + 100*o + 10*r + e
         == 10000*m + 1000*o + 100*n + 10*e + y,
     s > 0, m > 0)
-`;
+`],
+  ["a magic square", ".py", `import cpmpy as cp
+
+n = 3
+total = 15
+x = cp.intvar(1, n*n, shape=(n, n), name="x")
+model = cp.Model(cp.AllDifferent(x.flatten()))
+for i in range(n):
+    model += cp.sum(x[i, :]) == total
+    model += cp.sum(x[:, i]) == total
+model += x[0, 0] + x[1, 1] + x[2, 2] == total
+model += x[0, 2] + x[1, 1] + x[2, 0] == total
+`],
+  ["a map in three colours", ".json", written(MAP)],
+  ["shifts with wishes", ".json", written(SHIFTS)],
+  ["clauses", "", `c (a or not b) and (b or c) and (not a or not c)
+p cnf 3 3
+1 -2 0
+2 3 0
+-1 -3 0
+`],
+];

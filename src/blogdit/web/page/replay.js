@@ -1,6 +1,7 @@
 // The page of `blogdit export`: a trace that lies in the page itself.
 
-import { Lane } from "./lane.js";
+import { Chooser } from "./chooser.js";
+import { lanesOf } from "./lane.js";
 import { Player } from "./player.js";
 import { runsOf } from "./trace.js";
 
@@ -11,14 +12,13 @@ async function unpacked(text) {
 
 async function replay(text) {
   const player = new Player(document.getElementById("transport"));
-  const lanes = runsOf(await unpacked(text)).map((run) => {
-    const lane = new Lane(run.name);
-    document.getElementById("lanes").append(lane.element);
-    lane.begin(run);
-    return lane;
+  const chooser = new Chooser(document.getElementById("chooser"), (runs) => {
+    const lanes = lanesOf(runs);
+    document.getElementById("lanes").replaceChildren(...lanes.map((lane) => lane.element));
+    player.watch(lanes);
+    player.play();
   });
-  player.watch(lanes);
-  player.play();
+  chooser.set(runsOf(await unpacked(text)));
 }
 
 const packedTrace = document.getElementById("trace");

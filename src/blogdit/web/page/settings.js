@@ -3,13 +3,14 @@
 import { make } from "./shapes.js";
 
 const BLOCKS = [
-  ["", "as the model likes it", "The rule that is stored with the model."],
+  ["", "the model's", "The rule that is stored with the model; the page says which it was."],
   ["random", "random", "Each free variable is in the block with the same probability."],
   ["margin", "margin", "The variables that the sampler is least sure of."],
   ["critical", "critical", "Variables of violated constraints first."],
   ["related", "related", "All variables of constraints that are drawn at random."],
   ["all", "all", "Everything at once: diffusion without blocks (DiT)."],
 ];
+const BUNDLED = ["", "the problem's", "The bundled network for this kind of problem; the page says which it was."];
 const FINISHERS = [
   ["auto", "auto", "A search that fits the problem follows the sampler, if it is not done."],
   ["none", "none", "The sampler alone."],
@@ -19,15 +20,34 @@ const FINISHERS = [
   ["tabu", "tabu", "Tabu search follows: colourings."],
   ["descent", "descent", "Greedy moves follow until none helps."],
 ];
-const COMPARISONS = [
-  ["", "nothing", "One run."],
-  ["margin", "margin blocks", "The same with the least certain variables as the block."],
-  ["random", "random blocks", "The same with random blocks."],
-  ["all", "all at once", "The same weights, but every variable is drawn in every step."],
-  ["dit", "DiT", "A network that was trained to draw everything at once."],
-  ["untrained", "untrained", "The same network before training."],
-  ["seed", "another seed", "The same with other random numbers."],
-];
+// Pairs of runs: what each side changes, and how it is called when the server has said what it took.
+const COMPARISONS = {
+  "": ["nothing", "One run.", [{}], () => ""],
+  margin: [
+    "margin against random", "Blocks of the least certain variables, and random ones.",
+    [{ block: "margin" }, { block: "random" }], ({ block }) => `${block} blocks`,
+  ],
+  random: [
+    "this rule against random", "The block rule above, and random blocks.",
+    [{}, { block: "random" }], ({ block }) => `${block} blocks`,
+  ],
+  untrained: [
+    "trained against untrained", "The network, and the same network before training.",
+    [{}, { model: "untrained" }], ({ model }) => (model.endsWith("untrained") ? "untrained" : `trained: ${model}`),
+  ],
+  dit: [
+    "blocked against DiT", "The network, and one that was trained to draw everything at once.",
+    [{}, { model: "dit", block: "all" }], ({ model, block }) => (block === "all" ? `DiT: ${model}` : `blocked: ${model}`),
+  ],
+  all: [
+    "blocked against all at once", "The same weights: a block, or every variable, in each step.",
+    [{}, { block: "all" }], ({ block }) => (block === "all" ? "everything at once" : `${block} blocks`),
+  ],
+  seed: [
+    "another seed", "The same with other random numbers.",
+    [{}, { seed: 1 }], ({ options }) => `seed ${options.seed}`,
+  ],
+};
 
 export class SettingsPanel {
   constructor(element) {
@@ -36,12 +56,12 @@ export class SettingsPanel {
     this.inputs = {};
     this.#choice("block", "Block rule", BLOCKS);
     this.#pair();
-    this.#number("chains", "Chains", 1, 1, 16, "Independent runs side by side; the picture shows the first.");
+    this.#number("chains", "Chains", 1, 1, 16, "Independent runs of the sampler; the picture shows the first.");
     this.#number("steps", "Steps", 200, 1, 5000, "The sampler's budget. It ends earlier when a puzzle is solved.");
     this.#choice("finish", "Finisher", FINISHERS);
-    this.#choice("model", "Model", [["", "that of the problem", "The bundled network for this kind of problem."]]);
+    this.#choice("model", "Model", [BUNDLED]);
     this.#number("seed", "Seed", 0, 0, 2 ** 31, "The same seed and settings give the same run.");
-    this.#choice("vs", "Side by side with", COMPARISONS);
+    this.#choice("vs", "Side by side", Object.entries(COMPARISONS).map(([value, [text, why]]) => [value, text, why]));
   }
 
   #field(name, label, input, why) {
@@ -104,7 +124,7 @@ export class SettingsPanel {
   setModels(models) {
     this.models = models;
     const rows = models.map(({ name, summary }) => [name, name, summary]);
-    this.#fill(this.inputs.model, [["", "that of the problem", "The bundled network for this kind of problem."], ...rows]);
+    this.#fill(this.inputs.model, [BUNDLED, ...rows]);
   }
 
   // What the server takes at most.
@@ -140,18 +160,13 @@ export class SettingsPanel {
     return asked;
   }
 
-  // The runs to make: one, or two side by side, each with a title.
-  runs(problem) {
-    const { vs, seed, model } = this.values();
-    const title = (changed) => changed.title ?? `${changed.model || model || "the problem's model"}, ${changed.block || "its own"} blocks`;
-    if (!vs) return [{ title: "", request: this.request() }];
-    const changes = {
-      margin: { block: "margin" }, random: { block: "random" }, all: { block: "all" },
-      dit: { block: "all", model: `${problem}-dit`, title: "DiT: trained for everything at once" },
-      untrained: { model: "untrained", title: "untrained network" },
-      seed: { seed: String(Number(seed) + 1), title: `seed ${Number(seed) + 1}` },
-    }[vs];
-    const first = vs === "seed" ? { title: `seed ${seed}` } : { block: this.values().block };
-    return [first, changes].map((changed) => ({ title: title(changed), request: this.request(changed) }));
+  // The runs to make: one, or two side by side. The title of a run depends on what the server has taken for it.
+  runs() {
+    const { vs, seed } = this.values();
+    const [, , sides, title] = COMPARISONS[vs];
+    return sides.map((changed) => {
+      const { seed: more = 0, ...others } = changed;
+      return { title, request: this.request({ ...others, seed: Number(seed || 0) + more }) };
+    });
   }
 }

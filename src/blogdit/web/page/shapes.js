@@ -2,6 +2,14 @@
 
 export const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#7f7f7f"];
 
+const UNSURE = [0.95, 0.8, 0.6, 0.4]; // probabilities of a value, below each of which it is drawn with more tint
+
+// The mark of a value by its probability.
+export function tint(sure) {
+  const level = UNSURE.filter((limit) => sure < limit).length;
+  return level ? `unsure-${level}` : "";
+}
+
 // Adds the shape of a value to a path.
 export function addShape(path, value, x, y, r) {
   const corners = [0, 4, 3, 5, 6][Math.floor(value / COLOURS.length) % 5];
@@ -24,17 +32,35 @@ export function colourOf(value) {
   return COLOURS[value % COLOURS.length];
 }
 
+const isDark = matchMedia("(prefers-color-scheme: dark)");
+let colours = null; // asked for once: the answer makes the browser work out the whole page
+isDark.addEventListener("change", () => (colours = null));
+
 // The page's colours as the style sheet has them now: light or dark.
 export function theme() {
-  const style = getComputedStyle(document.documentElement);
-  const named = ["ink", "soft", "line", "paper", "hidden", "red", "accent", "edge"];
-  return Object.fromEntries(named.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  if (colours === null) {
+    const style = getComputedStyle(document.documentElement);
+    const named = ["ink", "soft", "line", "paper", "hidden", "red", "accent", "edge", "block"];
+    colours = Object.fromEntries(named.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  }
+  return colours;
 }
 
-// A canvas as sharp as the screen; returns its context, in CSS pixels.
+const sizes = new WeakMap(); // of canvases, in CSS pixels
+
+// Draws a canvas again when its size has changed, and remembers the size.
+export function watchSize(canvas, draw) {
+  new ResizeObserver(([{ contentRect }]) => {
+    sizes.set(canvas, contentRect);
+    draw();
+  }).observe(canvas);
+}
+
+// A canvas as sharp as the screen: its context, in CSS pixels, and its size. Null while it is not to be seen.
 export function fit(canvas) {
   const ratio = window.devicePixelRatio || 1;
-  const { clientWidth: width, clientHeight: height } = canvas;
+  const { width = 0, height = 0 } = sizes.get(canvas) ?? {};
+  if (!width || !height) return null;
   if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);

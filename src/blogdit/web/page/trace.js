@@ -2,15 +2,17 @@
 
 const CHECKPOINT = 64; // steps between two states that are kept whole: going back replays at most so many
 
-// The variables of each constraint, group after group, as the numbers of a trace count them.
+// Every constraint, group after group, as the numbers of a trace count them; soft ones have what they cost.
 export function scopesOf(question) {
   const scopes = [];
   for (const group of question.constraints ?? []) {
-    if (group.weight !== undefined) continue; // soft ones are not violated, they cost
     const rows = group.pairs ?? group.scopes ?? [];
     rows.forEach((row, index) => {
       const more = group.results === undefined ? [] : [group.results[index]];
-      scopes.push({ kind: group.kind, variables: [...row, ...more] });
+      const condition = group.when === undefined ? [] : [group.when[index][0]];
+      const cost = Array.isArray(group.weight) ? group.weight[index] : (group.weight ?? null);
+      const variables = [...new Set([...row, ...more, ...condition])];
+      scopes.push({ kind: group.which ?? group.kind, variables, cost, offsets: group.offsets?.[index] ?? null });
     });
   }
   return scopes;
@@ -23,20 +25,24 @@ export class Run {
     this.name = record.instance;
     this.size = record.question.domain_sizes.length;
     this.scopes = scopesOf(record.question);
+    this.mustHold = this.scopes.filter(({ cost }) => cost === null).length;
     this.given = new Map(record.question.givens ?? []);
     this.steps = [];
     this.result = null;
     this.checkpoints = new Map();
     this.best = []; // after each step: the best answer so far
+    this.fewest = []; // after each step: the fewest violated constraints of a chain so far
   }
 
   add(record) {
     if (record.result) {
       this.result = record.result;
+      this.broken = record.violated ?? []; // what the answer violates
       this.complete = record.complete !== false;
     } else if (record.step) {
       this.steps.push(record);
       this.best.push(record.best ?? this.best.at(-1) ?? null);
+      this.fewest.push(Math.min(...(record.chain_violations ?? [record.violations]), this.fewest.at(-1) ?? Infinity));
     }
   }
 
@@ -59,7 +65,8 @@ export class Run {
   #reach(number) {
     let from = number - (number % CHECKPOINT);
     while (from > 0 && !this.checkpoints.has(from)) from -= CHECKPOINT;
-    const kept = this.checkpoints.get(from) ?? this.start();
+    let kept = this.checkpoints.get(from) ?? this.start();
+    if (this.cached?.number > from && this.cached.number <= number) [from, kept] = [this.cached.number, this.cached.state];
     const state = { values: kept.values.slice(), sure: kept.sure.slice() };
     for (let at = from; at < number; at++) {
       const step = this.steps[at];
@@ -77,14 +84,19 @@ export class Run {
     return state;
   }
 
-  // What is to be seen at a position; half-way to the next one its block is hidden.
+  // Half-way to the next step its block is hidden.
+  hidesAt(position) {
+    return position % 1 >= 0.5 && this.steps[Math.floor(position)] !== undefined;
+  }
+
+  // What is to be seen at a position.
   at(position) {
     const whole = Math.min(Math.floor(position), this.last);
     const number = Math.min(whole, this.steps.length);
     if (this.cached?.number !== number) this.cached = { number, state: this.#reach(number) };
     const step = this.steps[number - 1] ?? null;
     const next = this.steps[number] ?? null;
-    const hides = position - whole >= 0.5 && next !== null;
+    const hides = this.hidesAt(position);
     const isAnswer = whole > this.steps.length;
     const view = {
       position: whole, step, isAnswer, hides,
@@ -96,32 +108,61 @@ export class Run {
     if (isAnswer) {
       const values = Int32Array.from(this.result.values);
       Object.assign(view, { values, sure: new Float32Array(this.size).fill(1), block: new Set(), changed: new Set() });
-      view.violated = this.result.violations === 0 ? [] : this.#broken(values);
+      view.violated = this.broken;
     }
-    view.clashing = this.clashing(view);
-    return view;
+    return Object.assign(view, this.#marks(view));
   }
 
-  // The answer's violated constraints, for the kinds that the page can check itself.
-  #broken(values) {
-    return [...this.scopes.keys()].filter((number) => {
-      const { kind, variables } = this.scopes[number];
-      const taken = variables.map((variable) => values[variable]);
-      return (kind === "all_different" || kind === "not_equal") && new Set(taken).size < taken.length;
+  // The variables of violated constraints, of those that must hold and of soft ones. Of variables that must differ
+  // only the equal ones are marked; what a hidden variable has to do with is not known.
+  #marks(view) {
+    const [clashing, unmet] = [new Set(), new Set()];
+    for (const number of view.violated) {
+      const { cost } = this.scopes[number] ?? {};
+      for (const variable of this.#guilty(number, view)) (cost === null ? clashing : unmet).add(variable);
+    }
+    return { clashing, unmet };
+  }
+
+  #guilty(number, { values, hides, block }) {
+    const { kind, variables, offsets } = this.scopes[number] ?? { variables: [] };
+    const isSeen = (variable) => !hides || !block.has(variable) || this.given.has(variable);
+    const taken = variables.map((variable, at) => {
+      return isSeen(variable) ? this.#meaning(variable, values[variable], offsets?.[at]) : NaN;
     });
+    if (kind !== "all_different" && kind !== "not_equal") return variables.every(isSeen) ? variables : [];
+    return variables.filter((_, at) => taken.indexOf(taken[at]) !== taken.lastIndexOf(taken[at])); // NaN is in no place
   }
 
-  // The variables that a violated constraint marks: of those that must differ, the equal ones.
-  clashing({ values, violated }) {
-    const found = new Set();
-    for (const number of violated) {
-      const { kind, variables } = this.scopes[number] ?? { variables: [] };
-      for (const variable of variables) {
-        const equal = () => variables.some((other) => other !== variable && values[other] === values[variable]);
-        if ((kind !== "all_different" && kind !== "not_equal") || equal()) found.add(variable);
-      }
-    }
-    return found;
+  // What a value stands for where values are compared: a number with its offset, or a name.
+  #meaning(variable, value, offset = 0) {
+    const row = this.#namesOf(variable);
+    const meant = row ? row[value] : value;
+    return offset ? Number(meant) + offset : meant;
+  }
+
+  #namesOf(variable) {
+    const { values } = this.question;
+    return Array.isArray(values?.[0]) ? values[variable] : values;
+  }
+
+  // One violated constraint in words, if enough of it is seen.
+  wordsOf(number, view) {
+    const guilty = this.#guilty(number, view);
+    if (!guilty.length) return "";
+    const { kind, cost } = this.scopes[number];
+    const named = (variable) => `${this.nameOf(variable)} = ${this.valueOf(variable, view.values[variable])}`;
+    const shown = guilty.slice(0, 9).map(this.isGraph ? (variable) => this.nameOf(variable) : named);
+    const price = cost === null ? "" : `, costs ${cost}`;
+    return `${kind.replace("_", " ")}${price}: ${shown.join(", ")}${guilty.length > 9 ? ", …" : ""}`;
+  }
+
+  get isGraph() {
+    return ["coloring", "maxcut", "mis"].includes(this.question.problem);
+  }
+
+  get isGrid() {
+    return this.question.problem === "sudoku" || this.question.problem === "latin";
   }
 
   nameOf(variable) {
@@ -132,10 +173,14 @@ export class Run {
   // What a value is called: a digit, a name, a number.
   valueOf(variable, value) {
     if (value < 0) return "";
-    const { problem, values } = this.question;
-    if (problem === "sudoku" || problem === "latin") return symbol(value);
-    const row = Array.isArray(values?.[0]) ? values[variable] : values;
-    return String(row?.[value] ?? value);
+    if (this.isGrid) return symbol(value);
+    const base = this.settings?.shown?.bases[variable] ?? 0;
+    return String(this.#namesOf(variable)?.[value] ?? value + base);
+  }
+
+  // An objective in the numbers of the model that was asked for.
+  objectiveOf(number) {
+    return number === null || number === undefined ? null : number + (this.settings?.shown?.constant ?? 0);
   }
 }
 
@@ -143,19 +188,33 @@ export function symbol(value) {
   return value < 9 ? String(value + 1) : String.fromCharCode(65 + value - 9);
 }
 
+// The runs of a trace, one for each instance; of an instance that was begun again the last one.
+export class Runs {
+  constructor() {
+    this.byName = new Map();
+  }
+
+  add(record) {
+    if (record.question) this.byName.set(record.instance, new Run(record));
+    else this.byName.get(record.instance)?.add(record);
+  }
+
+  get all() {
+    return [...this.byName.values()];
+  }
+}
+
 // The runs of a trace, from its lines of JSON.
 export function runsOf(text) {
-  const runs = new Map();
+  const runs = new Runs();
   for (const line of text.split("\n")) {
     if (!line.trim()) continue;
-    let record;
     try {
-      record = JSON.parse(line);
-    } catch {
-      break; // a run that was killed has left half a line
+      runs.add(JSON.parse(line));
+    } catch (error) {
+      if (error instanceof SyntaxError) break; // a run that was killed has left half a line
+      throw error;
     }
-    if (record.question) runs.set(record.instance, new Run(record));
-    else runs.get(record.instance)?.add(record);
   }
-  return [...runs.values()];
+  return runs.all;
 }

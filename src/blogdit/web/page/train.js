@@ -24,6 +24,7 @@ export class TrainView {
     this.summary.append(this.heading, this.words);
     this.score = this.#section("Current weights on fixed instances");
     this.score.classList.add("wide");
+    this.score.hidden = true; // until there is one
     this.table = make("table", "scores");
     this.score.append(this.table);
     this.valid = this.#panel("Validation score", ["valid_score"]);
@@ -39,7 +40,7 @@ export class TrainView {
   }
 
   #panel(title, names) {
-    const [section, curve] = [this.#section(title), new Curve()];
+    const [section, curve] = [this.#section(title), new Curve(`curve of ${title}`)];
     section.append(curve.element);
     return { section, curve, names };
   }
@@ -79,13 +80,18 @@ export class TrainView {
     const body = make("tbody");
     instances.forEach((row, index) => {
       const gap = row.reference ? (100 * Math.abs(row.reference - row.objective)) / Math.abs(row.reference) : 0;
-      const more = optimises ? [row.objective ?? "", row.reference ?? "", `${gap.toFixed(1)} %`] : [];
+      const more = optimises ? [rounded(row.objective), rounded(row.reference), `${gap.toFixed(1)} %`] : [];
       body.append(rowOf("td", [index + 1, row.status, row.violations, ...more]));
     });
     const words = `After update ${update ?? "?"}: ${valid} of ${instances.length} valid, the sampler alone, ${steps} steps.`;
     const caption = make("caption", "why", words);
     this.table.replaceChildren(caption, head, body);
+    this.score.hidden = false;
   }
+}
+
+function rounded(number) {
+  return number === undefined ? "" : Number(number.toPrecision(6));
 }
 
 function rowOf(tag, texts) {
