@@ -13,6 +13,7 @@ import pytest
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 import hypothesis
 import torch
+from hypothesis import HealthCheck, settings
 
 # A loaded machine is no reason to fail.
 hypothesis.settings.register_profile("blogdit", deadline=None)
@@ -20,6 +21,10 @@ hypothesis.settings.load_profile("blogdit")
 
 if not torch.cuda.is_available():  # without a GPU, its kernels run in Triton's interpreter
     os.environ.setdefault("TRITON_INTERPRET", "1")
+
+# An example may take as long as it does, and so may drawing it: the machine may be busy.
+settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy machine")
 
 
 @pytest.fixture(scope="session")
@@ -41,14 +46,14 @@ def sudoku4_path(tmp_path_factory) -> Path:
                 return model
             time.sleep(0.2)
         raise
-    settings = {
+    chosen = {
         "values": "axis", "own_answers": 0.0,
         "box": 2, "min_givens": 10, "max_givens": 12, "pool": 256, "validation": 4, "validation_steps": 5,
         "validate_every": 10_000, "dim": 32, "heads": 2, "head_dim": 16, "layers": 1, "position_dims": 2,
         "relation": "neighbours", "unroll": 1, "horizon": 8, "batch_size": 32, "tau_start": 0.02, "warmup": 10,
         "learning_rate": 0.005, "ema": 0.8,
     }  # fmt: skip
-    blogdit.train("sudoku", out=folder, updates=50, settings=settings, device="cpu")
+    blogdit.train("sudoku", out=folder, updates=50, settings=chosen, device="cpu")
     (folder / "ready").touch()
     return model
 
@@ -108,8 +113,8 @@ class Recorder:
 def recorder():
     """Makes finishers, and gives them to a solver: `recorder(solver, seconds=..., answer=...)`."""
 
-    def attach(solver, clock=None, **settings):
-        one = Recorder(clock, **settings)
+    def attach(solver, clock=None, **facts):
+        one = Recorder(clock, **facts)
         solver.finishing.finishers = {one.name: one}
         solver.finishing.of = lambda instance: (one,)
         return one

@@ -156,12 +156,13 @@ def test_time_is_kept_and_shared(name):
 @pytest.mark.parametrize("seconds", [float("inf"), 60.0])
 def test_it_stops_when_it_is_told(name, seconds):
     """A search step by step at its next looks. CP-SAT does not ask Python: our thread looks every 0.02 s until it
-    ends, which would be 3,000 times in a minute."""
+    ends, which would be 3,000 times in a minute; it may also be done before."""
+    least, most = (-12, 1000) if name == "exact" else (0, 10)
     for instance in hard():
         if OURS[name].supports(instance):
             one, told = task(instance), Told(seconds)
             (finish,) = OURS[name].finish([one], told, seed=0)
-            assert told.late <= (1000 if name == "exact" else 10)
+            assert least <= told.late <= most
             assert_keeps_the_contract(one, finish)
 
 
