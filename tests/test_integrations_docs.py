@@ -30,7 +30,7 @@ def test_every_integration_has_a_section_and_an_extra():
 def test_the_oldest_versions_are_known():
     """`make oldest` tests with exactly these."""
     assert oldest() == [
-        "cpmpy==1.1", "dimod==0.12.16", "huggingface_hub==1.0", "networkx==3.6", "ortools==9.12.4544",
+        "cpmpy==1.1", "pycsp3==2.5", "dimod==0.12.16", "huggingface_hub==1.0", "networkx==3.6", "ortools==9.12.4544",
         "ray[data]==2.60",
     ]  # fmt: skip
 

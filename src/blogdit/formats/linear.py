@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from blogdit.core.constraints import Sum
-from blogdit.core.domains import MOST_VALUES
+from blogdit.core.domains import MOST_VALUES, named_ranges
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.core.objective import Objective, Sense
@@ -23,7 +23,6 @@ from blogdit.formats.text import Lines
 NUMBER = re.compile(r"[+-]?(?:\d{1,40}\.?\d{0,40}|\.\d{1,40})(?:[eE][+-]?\d{1,2})?", re.ASCII)
 INFINITE = re.compile(r"[+-]?inf(?:inity)?", re.IGNORECASE)
 LARGEST = 1 << 53  # of what a row can add up to: sums are then exact in every part of the package
-MOST_NAMED = 1 << 22  # values of all variables together, if not all count from 0: each then has a name of its own
 
 Number = Fraction | float  # a float is an infinite one
 
@@ -105,7 +104,7 @@ class Program:
             "linear",
             name,
             labels=list(self.columns),
-            values=self._values(ends),
+            values=named_ranges([range(low, high + 1) for low, high in ends]),
         )
 
     def _bound_all(self) -> None:
@@ -186,14 +185,3 @@ class Program:
             linear=[i for i, _ in others],
             linear_weights=[float(c) for _, c in others],
         )
-
-    def _values(self, ends: list[tuple[int, int]]) -> list[range] | None:
-        if all(low == 0 for low, _ in ends):
-            return None
-        if (total := sum(high - low + 1 for low, high in ends)) > MOST_NAMED:
-            raise InputError(
-                f"the variables have {total} values, and not all count from 0; expected at most {MOST_NAMED}",
-                self.lines.path,
-            )
-        rows = {end: range(end[0], end[1] + 1) for end in set(ends)}
-        return [rows[end] for end in ends]

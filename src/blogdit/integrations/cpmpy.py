@@ -43,6 +43,7 @@ from cpmpy.transformations.safening import no_partial_functions, safen_objective
 import blogdit
 from blogdit import api
 from blogdit.core.constraints import IntArray
+from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.core.result import Result
 from blogdit.finishers.base import Deadline
@@ -94,8 +95,8 @@ class CPM_blogdit(SolverInterface):  # type: ignore[misc]
 
     @property
     def native_model(self) -> Instance:
-        """The instance as it is now."""
-        return self._build().instance
+        """The instance as it is now, with the numbers of the model as values; one of a family has that family's."""
+        return self._build(named=True).instance
 
     # -- constraints and objective ---------------------------------------------------------------------------------
 
@@ -249,14 +250,19 @@ class CPM_blogdit(SolverInterface):  # type: ignore[misc]
                 number = int(numbers[self.poster.index[variable.name]])
                 variable._value = bool(number) if variable.is_bool() else number
 
-    def _build(self) -> Built:
+    def _build(self, named: bool = False) -> Built:
+        """Solved are values that count from 0, as families have them and as many values need it."""
         for variable in self.user_vars:
             self.poster.variable(variable)
+        names = [variable.name for variable in self.user_vars]
         try:
-            built = self.poster.builder.build(variable.name for variable in self.user_vars)
+            built = self.poster.builder.build(names)
+            family = recognised(built.instance)
+            if named and family is built.instance:
+                return self.poster.builder.build(names, named)
         except (ValueError, OverflowError) as error:
             raise NotSupportedError(f"blogdit: {error}") from None
-        return replace(built, instance=recognised(built.instance))
+        return replace(built, instance=family)
 
 
 def _parted(constraints: list[Expression]) -> tuple[list[Expression], list[Expression]]:
@@ -281,6 +287,14 @@ def _is_better(one: Result, other: Result | None) -> bool:
     if goal is None or not one.verdict.satisfied or one.objective is None or other.objective is None:
         return False
     return goal.better(one.objective, other.objective)
+
+
+def instance_of(model: Any, name: str = "") -> Instance:
+    """The instance of a model; what cannot be said is an InputError here, where CPMpy is not asked."""
+    try:
+        return replace(CPM_blogdit(model).native_model, name=name)
+    except NotSupportedError as error:
+        raise InputError(str(error)) from None
 
 
 def _model_path(name: str) -> str | Path:
