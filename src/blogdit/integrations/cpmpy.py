@@ -48,7 +48,7 @@ from blogdit.core.instance import Instance
 from blogdit.core.result import Result
 from blogdit.finishers.base import Deadline
 from blogdit.integrations.cpmpy_instance import Built, recognised
-from blogdit.integrations.cpmpy_posting import FUNCTIONS, GLOBALS, Poster, one_sided, statement
+from blogdit.integrations.cpmpy_posting import FUNCTIONS, GLOBALS, Poster, one_sided, require_few_values, statement
 
 NAME = "blogdit"
 HINT_SHARE, MOST_HINT_SECONDS = 0.1, 1.0  # of the time, for a first answer that agrees with a hint
@@ -109,6 +109,7 @@ class CPM_blogdit(SolverInterface):  # type: ignore[misc]
         said, left = _parted(self._flat(rest, GLOBALS | FUNCTIONS))
         said += shifted
         if left:
+            require_few_values(left)
             more, left = _parted(self._flat(left, GLOBALS))
             said += more
         more, left = _parted(only_implies(left, csemap=self._csemap))
@@ -134,7 +135,7 @@ class CPM_blogdit(SolverInterface):  # type: ignore[misc]
     def objective(self, expr: Any, minimize: bool = True) -> None:
         self.objective_ = expr
         if isinstance(expr, FloatSum):
-            weights, variables, _ = expr.components()
+            weights, variables, constant = expr.components()
             terms = list(zip(np.ravel(weights).tolist(), np.ravel(variables).tolist(), strict=True))
             self.user_vars.update(variable for _, variable in terms)
         else:
@@ -146,10 +147,10 @@ class CPM_blogdit(SolverInterface):  # type: ignore[misc]
             )
             goal, flat = flatten_objective(goal, csemap=self._csemap)
             self.add(safe + made + flat)
-            goal, _ = only_positive_bv_wsum_const(goal)
+            goal, constant = only_positive_bv_wsum_const(goal)
             terms = _weighted(goal)
         rows = [(float(weight), self.poster.variable(variable)) for weight, variable in terms]
-        self.poster.builder.optimise("minimize" if minimize else "maximize", rows)
+        self.poster.builder.optimise("minimize" if minimize else "maximize", rows, float(constant))
 
     def has_objective(self) -> bool:
         return self.objective_ is not None
@@ -162,7 +163,10 @@ class CPM_blogdit(SolverInterface):  # type: ignore[misc]
         variables, values = np.ravel(np.array(cpm_vars, dtype=object)), np.ravel(vals)
         if len(variables) != len(values):
             raise ValueError(f"a hint has a value for each variable, got {len(values)} for {len(variables)}")
-        self.hint = {variable.name: int(value) for variable, value in zip(variables, values, strict=True)}
+        try:
+            self.hint = {variable.name: int(value) for variable, value in zip(variables, values, strict=True)}
+        except (TypeError, ValueError):
+            raise ValueError(f"a hint has whole numbers, got {list(values)}") from None
 
     # -- solving ---------------------------------------------------------------------------------------------------
 

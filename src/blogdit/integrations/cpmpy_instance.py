@@ -71,6 +71,7 @@ class Builder:
     functions: list[tuple[str, int, Scope]] = field(default_factory=list)  # "min", "max" or "element", result, scope
     sense: Sense | None = None
     weights: dict[int, float] = field(default_factory=dict)  # of the objective
+    constant: float = 0.0  # of the objective
     impossible: bool = False
 
     def new(self, low: int, high: int, name: str = "") -> int:
@@ -103,9 +104,9 @@ class Builder:
         elif not {"<=": bound >= 0, "=": bound == 0, ">=": bound <= 0}[relation]:
             self.impossible = True
 
-    def optimise(self, sense: Sense, terms: Iterable[tuple[float, int]]) -> None:
+    def optimise(self, sense: Sense, terms: Iterable[tuple[float, int]], constant: float) -> None:
         """Of rows (weight, variable)."""
-        self.sense, self.weights = sense, {}
+        self.sense, self.weights, self.constant = sense, {}, constant
         for weight, variable in terms:
             self.weights[variable] = self.weights.get(variable, 0.0) + weight
 
@@ -135,7 +136,7 @@ class Builder:
         instance = Instance(
             sizes,
             tuple(groups),
-            self._objective(sizes, base - moved, place),
+            self._objective(sizes, base - moved, place, self.constant if named else 0.0),
             givens={int(place[i]): int(low[i] - base[i]) for i in np.flatnonzero(is_given & is_possible)},
             problem="cpmpy",
             labels=labels or None,
@@ -226,17 +227,19 @@ class Builder:
             scopes = [_from_base(scope, base, high) if which == "element" else scope for _, scope in chosen]
             yield Function(which, at([result for result, _ in chosen]), [at(scope) for scope in scopes])
 
-    def _objective(self, sizes: IntArray, first: IntArray, place: IntArray) -> Objective | None:
+    def _objective(self, sizes: IntArray, first: IntArray, place: IntArray, constant: float) -> Objective | None:
         """Bits are literals, as families of graph problems have them, and others numbers, from `first` on."""
         if self.sense is None:
             return None
         rows = sorted((int(place[i]), weight, int(first[i])) for i, weight in self.weights.items() if weight)
         bits = [(at, weight) for at, weight, start in rows if sizes[at] == 2 and start == 0]
         others = [(at, weight) for at, weight, start in rows if sizes[at] > 2 or start != 0]
+        shortest = int(sizes.argmin())  # one of its values is chosen: each earns the constant
+        every = [(shortest, value) for value in range(sizes[shortest])] if constant else []
         return Objective(
             self.sense,
-            unary=[(at, 1) for at, _ in bits],
-            unary_weights=[weight for _, weight in bits],
+            unary=[*((at, 1) for at, _ in bits), *every],
+            unary_weights=[*(weight for _, weight in bits), *(constant for _ in every)],
             linear=[at for at, _ in others],
             linear_weights=[weight for _, weight in others],
         )
