@@ -59,16 +59,16 @@ def colourings(rng: np.random.Generator) -> Instance:
     return blogdit.generate("coloring", 1, seed=int(rng.integers(1 << 30)), **settings)[0]
 
 
-PROBLEMS: dict[str, tuple[Callable[[np.random.Generator], Instance], str | None]] = {
-    "RB-large": (sets, None),
-    "roster": (roster, "coloring"),
-    "colouring k=10": (colourings, None),
+PROBLEMS: dict[str, Callable[[np.random.Generator], Instance]] = {
+    "RB-large": sets,
+    "roster": roster,
+    "colouring k=10": colourings,
 }
 
 
-def measure(instance: Instance, model: str | None, arguments: argparse.Namespace) -> tuple[Hint, Gain]:
+def measure(instance: Instance, arguments: argparse.Namespace) -> tuple[Hint, Gain]:
     options = {"time_limit": arguments.hint_seconds, "finish": arguments.finish, "chains": arguments.chains}
-    found = hint(instance, model=model, device="cpu", **options)
+    found = hint(instance, device=arguments.device, **options)
     return found, found.gain(arguments.seconds, workers=arguments.workers)
 
 
@@ -113,13 +113,15 @@ def main() -> None:
     parser.add_argument("--problems", default=",".join(PROBLEMS), help="names, with commas between them")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="a JSON line for each instance")
+    parser.add_argument("--device", default="cpu", help="the sampler's device")
     arguments = parser.parse_args()
+    if unknown := [name for name in arguments.problems.split(",") if name not in PROBLEMS]:
+        parser.error(f"unknown problem {unknown[0]!r}; expected {', '.join(PROBLEMS)}")
     print("| problem | valid hints | seconds of a hint | first: without / with | target: without / with | reached |")
     print("|---|---|---|---|---|---|")
     for name in arguments.problems.split(","):
-        make, model = PROBLEMS[name]
         rng = np.random.default_rng(arguments.seed)
-        rows = [measure(make(rng), model, arguments) for _ in range(arguments.count)]
+        rows = [measure(PROBLEMS[name](rng), arguments) for _ in range(arguments.count)]
         print(row(name, rows), flush=True)
         if arguments.out is not None:
             with arguments.out.open("a") as file:
