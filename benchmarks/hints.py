@@ -3,7 +3,7 @@
 For each kind of problem: CP-SAT's seconds to its first solution and to a target, without a hint and with one. The
 target is the best objective that CP-SAT finds without the hint in its time limit. Seconds of the hint itself stand in a
 column of their own, and are not counted in those of CP-SAT. Medians are over the instances where both runs have a time;
-`reached` counts the instances whose target is reached with the hint within the limit.
+`reached` counts the instances whose target is reached within the limit, without and with the hint.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ def row(name: str, rows: list[tuple[Hint, Gain]]) -> str:
         f"{median(found.seconds for found, _ in rows):.2f}",
         pair([(gain.without.first, gain.hinted.first) for _, gain in rows]),
         pair([gain.to_target for _, gain in rows]),
-        f"{sum(gain.to_target[1] is not None for _, gain in rows)} of {len(rows)}",
+        " / ".join(str(sum(gain.to_target[which] is not None for _, gain in rows)) for which in (0, 1))
+        + f" of {len(rows)}",
     ]
     return "| " + " | ".join(cells) + " |"
 

@@ -259,8 +259,8 @@ def write(instances: Instance | Iterable[Instance], path: str | Path, form: str 
         if chosen == "npz" and graph is not None:
             write_npz(graph, path)
             return
-        if chosen == "latin":
-            instances = [family("latin").adopt(one) for one in instances]
+        if chosen in ("latin", "sudoku"):
+            instances = [family(chosen).adopt(one) for one in instances]
         with create_text(path) as handle:
             if quadratic is not None:
                 QUADRATIC[chosen](quadratic, handle)
