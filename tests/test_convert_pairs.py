@@ -66,7 +66,7 @@ def test_every_format_that_takes_it_says_the_same(tmp_path, problem):
     if problem == "coloring":
         options["colors"] = "2"
     own = first.size - (problem == "qubo")  # behind the bits of a QUBO stands one that is given
-    compare = problem not in ("sudoku", "mis")  # too many assignments: their files are compared
+    compare = problem not in ("sudoku", "latin", "mis")  # these have too many assignments
     expected = objectives(first, own) if compare else None
     formats.write(first, tmp_path / "a.json")
     kept = []
@@ -84,8 +84,7 @@ def test_every_format_that_takes_it_says_the_same(tmp_path, problem):
                 if expected is not None:
                     assert _rounded(objectives(read, own)) == _rounded(expected), (form, other)
                 else:
-                    formats.write(read, tmp_path / "back.json")
-                    assert read.size >= first.size
+                    assert (read.size, dict(read.givens)) == (first.size, dict(first.givens)), (form, other)
     assert "json" in kept
     assert len(kept) > 1
 
