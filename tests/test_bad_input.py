@@ -276,7 +276,7 @@ def _write(path, content):
 
 MUTATIONS_EACH = 300
 KINDS = ["lines", "csv", "grid", "col", "weighted col", "gset", "edges", "json", "all kinds", "gz", "xz", "g6", "gml"]
-KINDS += ["latin", "forced latin", "qubo", "ising", "npz", "cnf", "wcnf", "opb", "wbo"]
+KINDS += ["latin", "forced latin", "qubo", "ising", "npz", "cnf", "wcnf", "opb", "wbo", "lp", "mps"]
 assert MUTATIONS_EACH * len(KINDS) >= 2000
 FRAGMENTS = b"-1 0 99 999999999 1e400 nan NaN , \xff \0 { } [ ] null true . # | 0.5".split(b" ")
 FRAGMENTS += [b"\n", b" ", b'"', b"e 1 1\n", b"p edge 3 3\n", b"1 2 3\n"]
@@ -301,6 +301,10 @@ def valid_file(kind: str, folder) -> tuple[str, bytes, dict]:
         return "p.opb", b"* #variable= 6 #constraint= 4\nmin: +1 x1 -2 x2 +4 x5 x6 ;\n" + terms, {}
     if kind == "wbo":
         return "p.wbo", b"soft: ;\n[3] +2 x1 -1 ~x2 >= 1 ;\n+1 x1 x2 +1 x3 = 1 ;\n[12] +1 x3 +1 x2 <= 1 ;\n", {}
+    if kind in ("lp", "mps"):
+        from test_formats_linear import LP, MPS
+
+        return f"p.{kind}", (LP if kind == "lp" else MPS).encode(), {}
     if kind == "g6":
         return "p.g6", nx.to_graph6_bytes(nx.petersen_graph()), {"problem": "maxcut"}
     if kind == "gml":

@@ -15,9 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import blogdit
-from blogdit import formats
 from blogdit.core.constraints import AllDifferent, Conflict, Count, Function, Linear, NotEqual, Sum, Table
-from blogdit.core.errors import InputError
 from blogdit.finishers.base import Deadline, Task
 from blogdit.finishers.exact import Exact
 from blogdit.problems import coloring, mis
@@ -172,49 +170,6 @@ def test_newer_kinds_say_it_exactly(constraint, kinds):
             fixed = [variable == value for variable, value in zip(variables, values, strict=True)]
             assert CPM_blogdit(cp.Model(constraint, fixed)).solve(**QUICK) == holds, values
     assert min(tried.values()) > 0
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.cnf", "p cnf 3 4\n1 -2 0\n2 3 0\n-1 -3 0\n1 2 3 0\n"),
-        ("a.wcnf", "h 1 2 0\n5 -1 0\n7 -2 3 0\n2 -3 0\n"),
-        (
-            "a.opb",
-            "* #variable= 2 #constraint= 1\nmin: +2 x1 -3 x2 ;\n+3 x1 +1 ~x2 >= 1 ;\n",
-        ),
-    ],
-)
-def test_files_mean_to_cpmpy_what_they_mean_to_us(tmp_path, name, text):
-    """Read by CPMpy and by our own reader, and solved by CP-SAT: the same status, and the same objective."""
-    from blogdit.integrations.cpmpy_files import read
-
-    (tmp_path / name).write_text(text)
-    (own,) = blogdit.solve(formats.read(tmp_path / name), finish="exact", steps=2, device="cpu")
-    theirs = read(tmp_path / name)
-    (other,) = blogdit.solve(theirs, finish="exact", steps=2, device="cpu")
-    assert theirs.name == "a"
-    assert own.verdict.satisfied
-    assert other.verdict.satisfied
-    assert own.objective == other.objective
-
-
-@pytest.mark.parametrize(
-    ("name", "form", "message"),
-    [
-        ("none.opb", None, "none.opb: no such file"),
-        ("a.opb", "tsp", "unknown format 'tsp'; expected one of mps, lp"),
-        ("a.what", None, "a.what: CPMpy cannot read it: No file format"),
-        ("a.opb", None, "a.opb: CPMpy cannot read it: "),
-    ],
-)
-def test_files_that_cannot_be_read(tmp_path, name, form, message):
-    from blogdit.integrations.cpmpy_files import read
-
-    for one in ("a.opb", "a.what"):
-        (tmp_path / one).write_text("* #variable= 1 #constraint= 1\nthis is nothing\n")
-    with pytest.raises(InputError, match=message):
-        read(tmp_path / name, form)
 
 
 def test_a_variable_with_many_values_in_the_objective():

@@ -16,7 +16,7 @@ dimod = pytest.importorskip("dimod")
 from dimod import testing  # noqa: E402
 
 from blogdit.integrations.dimod import CQMSampler, DQMSampler, Sampler  # noqa: E402
-from blogdit.integrations.dimod_models import cqm_values, instance_of, of_bqm, of_cqm, of_dqm  # noqa: E402
+from blogdit.integrations.dimod_models import instance_of, of_bqm, of_cqm, of_dqm  # noqa: E402
 
 QUICK = {"steps": 2, "finish": "exact"}  # a fixed amount of work, enough for a proof on small models
 ALWAYS = {"max_examples": 20, "deadline": None}
@@ -105,7 +105,8 @@ def test_a_discrete_model_and_its_instance_have_the_same_energies(model):
 def test_a_constrained_model_and_its_instance_agree(model):
     instance = of_cqm(model)
     values = assignments(instance)
-    samples = dimod.SampleSet.from_samples_cqm((cqm_values(model, values), list(model.variables)), model)
+    numbers = np.array([instance.domains.numbers(x)[: model.num_variables()] for x in values])
+    samples = dimod.SampleSet.from_samples_cqm((numbers, list(model.variables)), model)
     for x, energy, feasible in zip(values, samples.record.energy, samples.record.is_feasible, strict=True):
         verdict = instance.verify(x)
         assert verdict.satisfied == feasible

@@ -30,7 +30,7 @@ def test_every_integration_has_a_section_and_an_extra():
 def test_the_oldest_versions_are_known():
     """`make oldest` tests with exactly these."""
     assert oldest() == {
-        "cpmpy": ["cpmpy==1.1"], "dimod": ["dimod==0.12.16"], "hub": ["huggingface_hub==1.0"],
+        "cpmpy": ["cpmpy==1.1", "pycsp3==2.5"], "dimod": ["dimod==0.12.16"], "hub": ["huggingface_hub==1.0"],
         "networkx": ["networkx==3.6"], "ortools": ["ortools==9.12.4544"], "ray": ["ray[data]==2.60"],
     }  # fmt: skip
 

@@ -19,13 +19,15 @@ def convert(
     out: Annotated[Path, typer.Argument(metavar="B", help="A new file, a folder, or - for stdout.")],
     problem: Problem = None,
     colors: Colors = None,
+    of: Annotated[str | None, typer.Option(help="A format of A that CPMpy reads: xcsp3, fzn, jsplib, ...")] = None,
     to: Annotated[str | None, typer.Option(help=f"The format, if no suffix tells: {', '.join(formats.FORMS)}.")] = None,
     allow: Allow = [],  # noqa: B006 (typer copies it)
 ) -> None:
     """Write the instances of A to B in another format, if that can say the same.
 
     The suffix of B tells the format, or --to does. Without either it is the one that people use for the problem. A
-    folder gets one file for each instance. Nothing is overwritten.
+    folder gets one file for each instance. Nothing is overwritten. With CPMpy installed A may be XCSP3 (.xml, with
+    pycsp3) and what --of names.
 
     \b
     Examples:
@@ -37,7 +39,12 @@ def convert(
     """
     if to is not None and to not in formats.FORMS:
         raise InputError(f"unknown format {to!r}; expected one of {', '.join(formats.FORMS)}")
-    instances = list(read_all(find_files([source]), problem, colors, limits=parse_limits(allow)))
+    if of is not None or plain_suffix(source) == ".xml":
+        from blogdit.integrations.cpmpy_files import read
+
+        instances = [read(source, of)]
+    else:
+        instances = list(read_all(find_files([source]), problem, colors, limits=parse_limits(allow)))
     suffix, usual = plain_suffix(out), {formats.native_suffix(one.problem) for one in instances}
     if to is None and suffix not in formats.WRITERS and suffix not in usual and suffix and not out.is_dir():
         raise InputError(f"no format is written as {suffix}; expected --to, or {', '.join(formats.WRITERS)}", out)

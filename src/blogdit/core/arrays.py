@@ -48,7 +48,10 @@ def integers(data: npt.ArrayLike, name: str, ndim: int, width: int | None = None
 def reals(data: npt.ArrayLike, name: str, length: int) -> FloatArray:
     """`data` as a read-only float64 array of `length` finite numbers, or a ValueError that names it."""
     try:
-        array = np.array(data, dtype=np.float64)
+        given = np.array(data)
+        if given.dtype.kind in "USc":  # numpy would read a text as a number, and drop a part of a complex one
+            raise TypeError(f"{given.dtype} is no kind of real numbers")
+        array = given.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must hold numbers") from error
     if array.shape != (length,):

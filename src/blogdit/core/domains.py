@@ -17,6 +17,7 @@ from blogdit.core.arrays import IntArray, WriteOnce, integers
 
 MOST_VALUES = 1 << 31  # of one variable, and the largest number of a value: sums then seldom leave 64 bits
 FIRST_NAME = 1 << 40  # the code of a name is beyond all numbers
+MOST_NAMED = 1 << 22  # values of all variables together, where they are named: a name takes memory
 
 
 class Domains(WriteOnce):
@@ -90,6 +91,17 @@ class Domains(WriteOnce):
         for i, j in pairs[at].tolist():
             if not self.aligned(np.array([i, j])):
                 raise ValueError(f"{what} needs variables with the same values, got {i} and {j}; AllDifferent does not")
+
+
+def named_ranges(domains: Sequence[range]) -> list[range] | None:
+    """The `values` of variables with these numbers: None if all count from 0, since then they need no names."""
+    kinds = set(domains)
+    if all(domain == range(len(domain)) for domain in kinds):
+        return None
+    if (total := sum(map(len, domains))) > MOST_NAMED:
+        raise ValueError(f"the variables have {total} values, and not all count from 0; expected at most {MOST_NAMED}")
+    shared = {domain: domain for domain in kinds}  # rows that are one object are looked at once
+    return [shared[domain] for domain in domains]
 
 
 def _rows(values: Sequence[Any], sizes: IntArray) -> tuple[tuple[Any, ...], ...]:

@@ -20,6 +20,8 @@ from blogdit.formats.cnf_text import cnf_lines, looks_like_cnf, read_cnf, wcnf_l
 from blogdit.formats.json_text import from_json, holds_json_lines, looks_like_json, read_json, to_json, write_json
 from blogdit.formats.latin_text import count_squares, looks_like_latin, read_latin, write_latin
 from blogdit.formats.limits import Limits
+from blogdit.formats.lp_text import looks_like_lp, read_lp
+from blogdit.formats.mps_text import looks_like_mps, read_mps
 from blogdit.formats.opb_text import looks_like_opb, opb_lines, read_opb
 from blogdit.formats.qubo_text import looks_like_qubo, read_qubo, write_ising, write_qubo
 from blogdit.formats.solutions import read_solutions, record, write_solutions
@@ -56,6 +58,7 @@ FORMS = ("sudoku", *dict.fromkeys(WRITERS.values()))
 OF_MANY = ("json", "sudoku", "latin")  # formats that hold any number of instances, and no graph
 QUADRATIC = {"qubo": write_qubo, "ising": write_ising}
 BOOLEAN = {"cnf": cnf_lines, "wcnf": wcnf_lines, "opb": opb_lines}
+READERS = {"qubo": read_qubo, "cnf": read_cnf, "wcnf": read_cnf, "opb": read_opb, "lp": read_lp, "mps": read_mps}
 LONGEST_PREAMBLE = 1 << 14  # lines of comments that are looked at to recognise a file by what follows them
 
 
@@ -119,10 +122,8 @@ def _of_lines(
             yield from_graph(graph, forced, colors, f"{name}:{index + 1}" if index else name, lines.path)
     elif looks_like_json(start):
         yield from read_json(lines, name, forced.name if forced else None, on_error)
-    elif (kind := _text_kind(start) if forced is None else NATIVE.get(forced.name)) == "qubo":
-        yield read_qubo(lines, name)
-    elif kind in BOOLEAN or (forced is None and suffix in (".cnf", ".wcnf", ".opb", ".wbo")):
-        yield (read_opb if (kind or WRITERS[suffix]) == "opb" else read_cnf)(lines, name)
+    elif (kind := _kind(start, suffix) if forced is None else NATIVE.get(forced.name)) in READERS:
+        yield READERS[kind](lines, name)
     elif kind == "latin":
         yield from read_latin(lines, name)
     elif kind == "sudoku":
@@ -143,8 +144,8 @@ def _of_lines(
                 line=1,
             )
         raise lines.error(
-            "not a known format; expected Sudoku text, Latin squares, DIMACS .col, .cnf or .wcnf, OPB, G-set, "
-            "edges, a QUBO or JSON",
+            "not a known format; expected Sudoku text, Latin squares, DIMACS .col, .cnf or .wcnf, OPB, MPS, LP, "
+            "G-set, edges, a QUBO or JSON",
             line=1,
         )
 
@@ -152,7 +153,7 @@ def _of_lines(
 def _start(lines: Lines) -> list[str]:
     """The first lines; of a file that begins with comments, these and what follows them."""
     start = lines.peek(64)
-    while len(start) < LONGEST_PREAMBLE and all(line[:1] in "c*" for line in start):
+    while len(start) < LONGEST_PREAMBLE and all(line[:1] in "c*\\" for line in start):
         more = lines.peek(2 * len(start))
         if len(more) == len(start):
             break
@@ -160,12 +161,19 @@ def _start(lines: Lines) -> list[str]:
     return start
 
 
+def _kind(start: list[str], suffix: str) -> str | None:
+    """What the first lines look like. Before puzzles, the suffix decides for formats without a header."""
+    named = {".cnf": "cnf", ".wcnf": "cnf", ".opb": "opb", ".wbo": "opb", ".mps": "mps", ".lp": "lp"}.get(suffix)
+    kind = _text_kind(start)
+    return kind if kind in READERS else named or kind
+
+
 def _text_kind(start: list[str]) -> str | None:
-    if looks_like_qubo(start):
-        return "qubo"
-    if looks_like_cnf(start):
-        return "cnf"
-    return "opb" if looks_like_opb(start) else _puzzle_kind(start)
+    looks = {
+        **{"qubo": looks_like_qubo, "cnf": looks_like_cnf, "mps": looks_like_mps, "lp": looks_like_lp},
+        "opb": looks_like_opb,
+    }
+    return next((kind for kind, looks_like in looks.items() if looks_like(start)), None) or _puzzle_kind(start)
 
 
 def _puzzle_kind(start: list[str]) -> str | None:
@@ -251,8 +259,8 @@ def write(instances: Instance | Iterable[Instance], path: str | Path, form: str 
         if chosen == "npz" and graph is not None:
             write_npz(graph, path)
             return
-        if chosen == "latin":
-            instances = [family("latin").adopt(one) for one in instances]
+        if chosen in ("latin", "sudoku"):
+            instances = [family(chosen).adopt(one) for one in instances]
         with create_text(path) as handle:
             if quadratic is not None:
                 QUADRATIC[chosen](quadratic, handle)

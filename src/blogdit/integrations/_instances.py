@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from blogdit.core.errors import InputError
@@ -23,9 +22,9 @@ def as_instance(data: Any, problem: str | None = None, colors: int | None = None
 
             return instance_of(data, name)
         if _package(data) == "cpmpy":
-            from blogdit.integrations.cpmpy import CPM_blogdit
+            from blogdit.integrations.cpmpy import instance_of as of_model
 
-            return replace(CPM_blogdit(data).native_model, name=name)
+            return of_model(data, name)
         if _package(data) == "ortools":
             from blogdit.integrations.ortools_model import from_cp_model
 

@@ -43,11 +43,12 @@ from cpmpy.transformations.safening import no_partial_functions, safen_objective
 import blogdit
 from blogdit import api
 from blogdit.core.constraints import IntArray
+from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.core.result import Result
 from blogdit.finishers.base import Deadline
 from blogdit.integrations.cpmpy_instance import Built, recognised
-from blogdit.integrations.cpmpy_posting import FUNCTIONS, GLOBALS, Poster, one_sided, statement
+from blogdit.integrations.cpmpy_posting import FUNCTIONS, GLOBALS, Poster, one_sided, require_few_values, statement
 
 NAME = "blogdit"
 HINT_SHARE, MOST_HINT_SECONDS = 0.1, 1.0  # of the time, for a first answer that agrees with a hint
@@ -94,8 +95,8 @@ class CPM_blogdit(SolverInterface):  # type: ignore[misc]
 
     @property
     def native_model(self) -> Instance:
-        """The instance as it is now."""
-        return self._build().instance
+        """The instance as it is now, with the numbers of the model as values; one of a family has that family's."""
+        return self._build(named=True).instance
 
     # -- constraints and objective ---------------------------------------------------------------------------------
 
@@ -108,6 +109,7 @@ class CPM_blogdit(SolverInterface):  # type: ignore[misc]
         said, left = _parted(self._flat(rest, GLOBALS | FUNCTIONS))
         said += shifted
         if left:
+            require_few_values(left)
             more, left = _parted(self._flat(left, GLOBALS))
             said += more
         more, left = _parted(only_implies(left, csemap=self._csemap))
@@ -133,7 +135,7 @@ class CPM_blogdit(SolverInterface):  # type: ignore[misc]
     def objective(self, expr: Any, minimize: bool = True) -> None:
         self.objective_ = expr
         if isinstance(expr, FloatSum):
-            weights, variables, _ = expr.components()
+            weights, variables, constant = expr.components()
             terms = list(zip(np.ravel(weights).tolist(), np.ravel(variables).tolist(), strict=True))
             self.user_vars.update(variable for _, variable in terms)
         else:
@@ -145,10 +147,10 @@ class CPM_blogdit(SolverInterface):  # type: ignore[misc]
             )
             goal, flat = flatten_objective(goal, csemap=self._csemap)
             self.add(safe + made + flat)
-            goal, _ = only_positive_bv_wsum_const(goal)
+            goal, constant = only_positive_bv_wsum_const(goal)
             terms = _weighted(goal)
         rows = [(float(weight), self.poster.variable(variable)) for weight, variable in terms]
-        self.poster.builder.optimise("minimize" if minimize else "maximize", rows)
+        self.poster.builder.optimise("minimize" if minimize else "maximize", rows, float(constant))
 
     def has_objective(self) -> bool:
         return self.objective_ is not None
@@ -161,7 +163,10 @@ class CPM_blogdit(SolverInterface):  # type: ignore[misc]
         variables, values = np.ravel(np.array(cpm_vars, dtype=object)), np.ravel(vals)
         if len(variables) != len(values):
             raise ValueError(f"a hint has a value for each variable, got {len(values)} for {len(variables)}")
-        self.hint = {variable.name: int(value) for variable, value in zip(variables, values, strict=True)}
+        try:
+            self.hint = {variable.name: int(value) for variable, value in zip(variables, values, strict=True)}
+        except (TypeError, ValueError):
+            raise ValueError(f"a hint has whole numbers, got {list(values)}") from None
 
     # -- solving ---------------------------------------------------------------------------------------------------
 
@@ -249,14 +254,19 @@ class CPM_blogdit(SolverInterface):  # type: ignore[misc]
                 number = int(numbers[self.poster.index[variable.name]])
                 variable._value = bool(number) if variable.is_bool() else number
 
-    def _build(self) -> Built:
+    def _build(self, named: bool = False) -> Built:
+        """Solved are values that count from 0, as families have them and as many values need it."""
         for variable in self.user_vars:
             self.poster.variable(variable)
+        names = [variable.name for variable in self.user_vars]
         try:
-            built = self.poster.builder.build(variable.name for variable in self.user_vars)
+            built = self.poster.builder.build(names)
+            family = recognised(built.instance)
+            if named and family is built.instance:
+                return self.poster.builder.build(names, named)
         except (ValueError, OverflowError) as error:
             raise NotSupportedError(f"blogdit: {error}") from None
-        return replace(built, instance=recognised(built.instance))
+        return replace(built, instance=family)
 
 
 def _parted(constraints: list[Expression]) -> tuple[list[Expression], list[Expression]]:
@@ -281,6 +291,14 @@ def _is_better(one: Result, other: Result | None) -> bool:
     if goal is None or not one.verdict.satisfied or one.objective is None or other.objective is None:
         return False
     return goal.better(one.objective, other.objective)
+
+
+def instance_of(model: Any, name: str = "") -> Instance:
+    """The instance of a model; what cannot be said is an InputError here, where CPMpy is not asked."""
+    try:
+        return replace(CPM_blogdit(model).native_model, name=name)
+    except NotSupportedError as error:
+        raise InputError(str(error)) from None
 
 
 def _model_path(name: str) -> str | Path:

@@ -2,7 +2,8 @@
 
 `Builder` collects them. It knows nothing of CPMpy's expressions: `cpmpy_posting` translates those. Here a variable goes
 from `low` to `high`, in an instance from 0. Variables that are compared with each other, or counted together, share the
-number that 0 stands for, their base.
+number that 0 stands for, their base. An instance either names its values, and constraints are on these numbers, or it
+does not, and constraints are moved by the bases.
 
 A new kind of constraint needs a list here, its group in `_groups`, and a case in `cpmpy_posting`.
 """
@@ -30,6 +31,7 @@ from blogdit.core.constraints import (
     Sum,
     Table,
 )
+from blogdit.core.domains import named_ranges
 from blogdit.core.instance import Instance, Objective
 from blogdit.core.objective import Sense
 from blogdit.problems import families
@@ -69,6 +71,7 @@ class Builder:
     functions: list[tuple[str, int, Scope]] = field(default_factory=list)  # "min", "max" or "element", result, scope
     sense: Sense | None = None
     weights: dict[int, float] = field(default_factory=dict)  # of the objective
+    constant: float = 0.0  # of the objective
     impossible: bool = False
 
     def new(self, low: int, high: int, name: str = "") -> int:
@@ -101,18 +104,19 @@ class Builder:
         elif not {"<=": bound >= 0, "=": bound == 0, ">=": bound <= 0}[relation]:
             self.impossible = True
 
-    def optimise(self, sense: Sense, terms: Iterable[tuple[float, int]]) -> None:
+    def optimise(self, sense: Sense, terms: Iterable[tuple[float, int]], constant: float) -> None:
         """Of rows (weight, variable)."""
-        self.sense, self.weights = sense, {}
+        self.sense, self.weights, self.constant = sense, {}, constant
         for weight, variable in terms:
             self.weights[variable] = self.weights.get(variable, 0.0) + weight
 
-    def build(self, first: Iterable[str]) -> Built:
-        """The variables with the names `first` come first, in natural order, the others as they were made."""
-        named = set(first)
+    def build(self, first: Iterable[str], named: bool = False) -> Built:
+        """The variables with the names `first` come first, in natural order, the others as they were made. `named`:
+        the instance names its values, so that they are the numbers of the variables for everyone who sees them."""
+        leading = set(first)
         count = len(self.low)
         order = sorted(
-            range(count), key=lambda i: (0, natural(self.names[i]), i) if self.names[i] in named else (1, [], i)
+            range(count), key=lambda i: (0, natural(self.names[i]), i) if self.names[i] in leading else (1, [], i)
         )
         place = np.empty(count, np.int64)
         place[order] = np.arange(count)
@@ -124,16 +128,19 @@ class Builder:
         first_low, last_high = np.array(self.declared, np.int64).reshape(-1, 2).T
         least, most = np.where(is_given, first_low, low), np.where(is_given, last_high, high)
         base = self._bases(least)
-        groups = list(self._groups(least, most, base, place)) if is_possible else [NEVER]
+        moved = np.zeros_like(base) if named else base  # what the instance's numbers lack
+        groups = list(self._groups(least, most, base, moved, place)) if is_possible else [NEVER]
         sizes = (most - base + 1)[order] if count else np.ones(1, np.int64)
+        ends = [(int(base[i]), int(most[i]) + 1) for i in order]
         labels = [name or f"_{i}" for i, name in ((i, self.names[i]) for i in order)]
         instance = Instance(
             sizes,
             tuple(groups),
-            self._objective(sizes, place),
+            self._objective(sizes, base - moved, place, self.constant if named else 0.0),
             givens={int(place[i]): int(low[i] - base[i]) for i in np.flatnonzero(is_given & is_possible)},
             problem="cpmpy",
             labels=labels or None,
+            values=named_ranges(list(itertools.starmap(range, ends))) if named else None,
         )
         return Built(instance, place, base)
 
@@ -156,7 +163,9 @@ class Builder:
         np.minimum.at(least, roots, low)
         return least[roots]
 
-    def _groups(self, low: IntArray, high: IntArray, base: IntArray, place: IntArray) -> Iterator[Constraint]:
+    def _groups(
+        self, low: IntArray, high: IntArray, base: IntArray, moved: IntArray, place: IntArray
+    ) -> Iterator[Constraint]:
         def at(scope: Sequence[int]) -> list[int]:
             return place[list(scope)].tolist()
 
@@ -169,11 +178,11 @@ class Builder:
         conflicts: list[tuple[list[int], tuple[int, int]]] = []
         rows: list[tuple[list[int], Scope, str, int]] = []
         for scope, coefficients, relation, bound in [*self.linear, *above]:
-            limit = bound - sum(c * int(base[i]) for c, i in zip(coefficients, scope, strict=True))
             if len(scope) == 2 and two_valued[list(scope)].all():
+                limit = bound - _total(coefficients, base, scope)
                 conflicts += [(at(scope), pair) for pair in _forbidden(coefficients, relation, limit)]
             else:
-                rows.append((at(scope), coefficients, relation, limit))
+                rows.append((at(scope), coefficients, relation, bound - _total(coefficients, moved, scope)))
         if conflicts:
             yield Conflict([pair for pair, _ in conflicts], [values for _, values in conflicts])
         if rows:
@@ -183,7 +192,7 @@ class Builder:
             scopes, numbers, least, most = (list(part) for part in zip(*self.counts, strict=True))
             values = [number - int(base[scope[0]]) for number, scope in zip(numbers, scopes, strict=True)]
             yield Count([at(scope) for scope in scopes], values, least, most)
-        yield from self._newer_groups(high, base, at)
+        yield from self._newer_groups(high, base, moved, at)
         shared: dict[tuple[int, bytes], tuple[list[list[int]], IntArray]] = {}
         for scope, tuples in self.tables:
             members = list(scope)
@@ -194,22 +203,22 @@ class Builder:
             yield Table(np.array(places), allowed) if len(allowed) else NEVER
 
     def _newer_groups(
-        self, high: IntArray, base: IntArray, at: Callable[[Sequence[int]], list[int]]
+        self, high: IntArray, base: IntArray, moved: IntArray, at: Callable[[Sequence[int]], list[int]]
     ) -> Iterator[Constraint]:
         """Differences with offsets, sums under a condition, and functions."""
         if self.shifted:
-            offsets = [[d + int(base[i]) for d, i in zip(row, scope, strict=True)] for scope, row in self.shifted]
+            offsets = [[d + int(moved[i]) for d, i in zip(row, scope, strict=True)] for scope, row in self.shifted]
             yield AllDifferent([at(scope) for scope, _ in self.shifted], offsets)
         for exactly in (False, True):
             rows = [row for row in self.reified if row[5] is exactly]
             if rows:
-                start = [sum(c * int(base[i]) for c, i in zip(row[1], row[0], strict=True)) for row in rows]
+                start = [_total(row[1], moved, row[0]) for row in rows]
                 yield Sum(
                     [at(row[0]) for row in rows],
                     [row[1] for row in rows],
                     None,
-                    [None if row[2] is None else row[2] - moved for row, moved in zip(rows, start, strict=True)],
-                    [None if row[3] is None else row[3] - moved for row, moved in zip(rows, start, strict=True)],
+                    [None if row[2] is None else row[2] - less for row, less in zip(rows, start, strict=True)],
+                    [None if row[3] is None else row[3] - less for row, less in zip(rows, start, strict=True)],
                     [(at([row[4][0]])[0], 1 - int(base[row[4][0]]), row[4][1]) for row in rows],
                     exactly,
                 )
@@ -218,20 +227,26 @@ class Builder:
             scopes = [_from_base(scope, base, high) if which == "element" else scope for _, scope in chosen]
             yield Function(which, at([result for result, _ in chosen]), [at(scope) for scope in scopes])
 
-    def _objective(self, sizes: IntArray, place: IntArray) -> Objective | None:
-        """Bits are literals, as families of graph problems have them, and others numbers."""
+    def _objective(self, sizes: IntArray, first: IntArray, place: IntArray, constant: float) -> Objective | None:
+        """Bits are literals, as families of graph problems have them, and others numbers, from `first` on."""
         if self.sense is None:
             return None
-        rows = sorted((int(place[variable]), weight) for variable, weight in self.weights.items() if weight)
-        bits = [(at, weight) for at, weight in rows if sizes[at] == 2]
-        others = [(at, weight) for at, weight in rows if sizes[at] > 2]
+        rows = sorted((int(place[i]), weight, int(first[i])) for i, weight in self.weights.items() if weight)
+        bits = [(at, weight) for at, weight, start in rows if sizes[at] == 2 and start == 0]
+        others = [(at, weight) for at, weight, start in rows if sizes[at] > 2 or start != 0]
+        shortest = int(sizes.argmin())  # one of its values is chosen: each earns the constant
+        every = [(shortest, value) for value in range(sizes[shortest])] if constant else []
         return Objective(
             self.sense,
-            unary=[(at, 1) for at, _ in bits],
-            unary_weights=[weight for _, weight in bits],
+            unary=[*((at, 1) for at, _ in bits), *every],
+            unary_weights=[*(weight for _, weight in bits), *(constant for _ in every)],
             linear=[at for at, _ in others],
             linear_weights=[weight for _, weight in others],
         )
+
+
+def _total(coefficients: Scope, numbers: IntArray, scope: Scope) -> int:
+    return sum(c * int(numbers[i]) for c, i in zip(coefficients, scope, strict=True))
 
 
 def _from_base(scope: Scope, base: IntArray, high: IntArray) -> Scope:

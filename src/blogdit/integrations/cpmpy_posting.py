@@ -23,6 +23,8 @@ from blogdit.integrations.cpmpy_tables import Statement, enumeration
 
 GLOBALS = frozenset({"alldifferent", "table"})  # constraints that are said as they are
 LINEAR = ("sum", "wsum", "sub", "-")
+PRODUCTS = ("mul", "div", "mod", "pow")
+MOST_FACTORS = 1 << 12  # values of the smaller factor: CPMpy makes a product linear with Booleans for each of them
 
 
 class Sum(NamedTuple):
@@ -54,6 +56,17 @@ def statement(constraint: Any) -> Statement | None:
     if isinstance(constraint, DirectConstraint):
         return None
     return enumeration(constraint) or _function(constraint)
+
+
+def require_few_values(constraints: Sequence[Any]) -> None:
+    """A product that CPMpy would make linear must have a factor with few values."""
+    for one in constraints:
+        product: Any = one.args[0] if isinstance(one, Comparison) else one
+        if product.name in PRODUCTS and not isinstance(product, _NumVarImpl):
+            fewest = min(1 if is_num(part) else part.ub - part.lb + 1 for part in product.args)
+            if fewest > MOST_FACTORS:
+                what = f"{product.name} of variables with {fewest} values; expected at most {MOST_FACTORS}"
+                raise NotSupportedError(f"blogdit cannot say {one}: {what}")
 
 
 def _shifted(arguments: Sequence[Any]) -> Statement | None:

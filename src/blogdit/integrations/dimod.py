@@ -28,7 +28,7 @@ from blogdit.finishers.base import Deadline, Task
 from blogdit.finishers.descent import descend
 from blogdit.finishers.landscape import landscape_of
 from blogdit.finishers.tasks import clean_starts
-from blogdit.integrations.dimod_models import cqm_values, of_bqm, of_cqm, of_dqm
+from blogdit.integrations.dimod_models import of_bqm, of_cqm, of_dqm, require
 from blogdit.network.checkpoint import Model
 from blogdit.network.runtime import resolve_device, runs_kernels
 from blogdit.solver.options import SolveKeywords
@@ -131,6 +131,7 @@ class Sampler(_Reads, dimod.core.sampler.Sampler):
         """One row is the best answer that is found. Each other read is a chain of the sampler, with `num_sweeps` sweeps
         of annealing behind it, or as many as there is time for. A time limit is for the best answer or, with more
         reads, half for it and half for the others."""
+        require(bqm, dimod.BinaryQuadraticModel)
         options, seed = self.remove_unknown_kwargs(**options), options.get("seed") or 0
         sweeps = whole_number(num_sweeps, "num_sweeps", 0)
         if not bqm.num_variables:
@@ -146,6 +147,7 @@ class DQMSampler(_Reads):
 
     def sample_dqm(self, dqm: Any, num_reads: int = 1, **options: Any) -> Any:
         """As `Sampler.sample`, with descent in the place of annealing."""
+        require(dqm, dimod.DiscreteQuadraticModel)
         if not dqm.num_variables():
             return dimod.SampleSet.from_samples([], "INTEGER", energy=[])
         seed = options.get("seed") or 0
@@ -160,8 +162,10 @@ class CQMSampler(_Reads):
     def sample_cqm(self, cqm: Any, num_reads: int = 1, **options: Any) -> Any:
         """One row is the best answer that is found. The others are states of the sampler as they are: `is_feasible`
         says which of them keep all constraints."""
+        require(cqm, dimod.ConstrainedQuadraticModel)
         if not cqm.num_variables():
             return dimod.SampleSet.from_samples_cqm([], cqm)
-        reads, info = self._sample(of_cqm(cqm), num_reads, options, lambda instance, states, n, _: states[:n])
-        samples = (cqm_values(cqm, reads), list(cqm.variables))
-        return dimod.SampleSet.from_samples_cqm(samples, cqm, info=info)
+        instance, own = of_cqm(cqm), cqm.num_variables()
+        reads, info = self._sample(instance, num_reads, options, lambda instance, states, n, _: states[:n])
+        numbers = np.array([instance.domains.numbers(read)[:own] for read in reads])
+        return dimod.SampleSet.from_samples_cqm((numbers, list(cqm.variables)), cqm, info=info)

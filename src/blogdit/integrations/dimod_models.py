@@ -7,6 +7,7 @@ ValueError that names the variable or the constraint.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,8 +15,8 @@ from typing import Any
 import dimod
 import numpy as np
 
-from blogdit.core.constraints import IntArray, Linear
-from blogdit.core.domains import MOST_VALUES
+from blogdit.core.constraints import Linear
+from blogdit.core.domains import MOST_VALUES, named_ranges
 from blogdit.core.instance import Instance, Objective
 from blogdit.core.problem import Problem
 from blogdit.finishers.cp_model import MOST_DECIMALS, whole_weights
@@ -35,6 +36,11 @@ def instance_of(model: Any, name: str = "") -> Instance:
     if isinstance(model, dimod.ConstrainedQuadraticModel):
         return of_cqm(model, name)
     raise ValueError(f"expected a binary, discrete or constrained quadratic model, got {type(model).__name__}")
+
+
+def require(model: Any, kind: type) -> None:
+    if not isinstance(model, kind):
+        raise ValueError(f"expected a {kind.__name__}, got {type(model).__name__}")
 
 
 def of_bqm(model: Any, name: str = "") -> Instance:
@@ -73,14 +79,14 @@ def of_dqm(model: Any, name: str = "") -> Instance:
 
 
 def of_cqm(model: Any, name: str = "") -> Instance:
-    """A variable for each of the model, counted from its lower bound; `cqm_values` is the way back. Products and soft
-    constraints have variables that follow from these and come behind them."""
+    """A variable for each of the model, with its numbers as values. Products and soft constraints have variables that
+    follow from these and come behind them."""
     labels = list(model.variables)
     domains = {label: _domain(model, label) for label in labels}
     place = {label: i for i, label in enumerate(labels)}
     if any(one.lhs.is_soft() or one.lhs.num_interactions for one in model.constraints.values()):
         return _of_extended_cqm(model, domains, place, name)
-    constraints = [_linear(label, one, domains, place) for label, one in model.constraints.items()]
+    constraints = [_linear(label, one, place) for label, one in model.constraints.items()]
     scopes, coefficients, relations, bounds = (
         (list(part) for part in zip(*constraints, strict=True)) if constraints else ([],) * 4
     )
@@ -91,15 +97,8 @@ def of_cqm(model: Any, name: str = "") -> Instance:
         problem="cqm",
         name=name,
         labels=_labels(labels),
+        values=named_ranges(list(domains.values())),
     )
-
-
-def cqm_values(model: Any, values: IntArray) -> IntArray:
-    """Samples (reads, n) of a constrained model from values of its instance, which may have more variables."""
-    domains = [_domain(model, label) for label in model.variables]
-    values = values[:, : len(domains)]
-    low, step = (np.array([getattr(domain, part) for domain in domains], np.int64) for part in ("start", "step"))
-    return low + step * values
 
 
 def _domain(model: Any, label: Any) -> range:
@@ -108,7 +107,7 @@ def _domain(model: Any, label: Any) -> range:
         return range(-1, 2, 2)
     if kind not in (dimod.BINARY, dimod.INTEGER):
         raise ValueError(f"variable {label!r} is {kind.name}; expected BINARY, SPIN or INTEGER")
-    low, high = (int(bound(label)) for bound in (model.lower_bound, model.upper_bound))
+    low, high = math.ceil(model.lower_bound(label)), math.floor(model.upper_bound(label))
     if high - low >= MOST_VALUES:
         raise ValueError(f"variable {label!r} has {high - low + 1} values; expected bounds at most {MOST_VALUES} apart")
     return range(low, high + 1)
@@ -124,20 +123,15 @@ def _whole(label: Any, numbers: Sequence[float]) -> list[int]:
     return whole
 
 
-def _linear(
-    label: Any, constraint: Any, domains: dict[Any, range], place: dict[Any, int]
-) -> tuple[list[int], list[int], str, int]:
-    """Scope, coefficients, relation and bound, in values that count from 0."""
+def _linear(label: Any, constraint: Any, place: dict[Any, int]) -> tuple[list[int], list[int], str, int]:
+    """Scope, coefficients, relation and bound."""
     left = constraint.lhs
     terms = [(variable, float(left.get_linear(variable))) for variable in left.variables]
     terms = [(variable, bias) for variable, bias in terms if bias]
     *biases, limit = _whole(label, [*(bias for _, bias in terms), float(constraint.rhs) - float(left.offset)])
     if not terms:  # a constraint on a constant: that of a variable with coefficient 0
         return [0], [0], RELATIONS[constraint.sense.value], limit
-    ranges = [domains[variable] for variable, _ in terms]
-    limit -= sum(bias * domain.start for bias, domain in zip(biases, ranges, strict=True))
-    steps = [bias * domain.step for bias, domain in zip(biases, ranges, strict=True)]
-    return [place[variable] for variable, _ in terms], steps, RELATIONS[constraint.sense.value], limit
+    return [place[variable] for variable, _ in terms], biases, RELATIONS[constraint.sense.value], limit
 
 
 def _of_extended_cqm(model: Any, domains: dict[Any, range], place: dict[Any, int], name: str) -> Instance:

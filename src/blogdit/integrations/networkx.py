@@ -250,7 +250,7 @@ def _options(given: Mapping[str, Any], seed: Any = None) -> Options:
 
 def _solve(instance: Instance, options: Options) -> IntArray:
     with _networkx_errors():
-        (result,) = api.solve(instance, **options)
+        (result,) = api.solve_each(instance, **options)
     return result.values
 
 

@@ -164,6 +164,10 @@ def quadratic_of(instance: Instance) -> Quadratic:
     goal = instance.objective
     if instance.constraints or goal is None or (instance.domain_sizes > 2).any():
         raise ValueError("a quadratic function needs domains of size 2 at most, no constraints and an objective")
+    if goal.soft or len(goal.linear):
+        raise ValueError(
+            "a quadratic function has no soft constraints and no sums of numbers; expected terms of values"
+        )
     sign = 1.0 if goal.sense == "minimize" else -1.0
     free = (instance.domain_sizes == 2) & ~instance.is_given
     place, known = np.cumsum(free) - 1, np.where(free, 0, instance.given_values)
