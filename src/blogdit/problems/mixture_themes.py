@@ -279,6 +279,8 @@ def orders(draft: Draft) -> None:
     """Activities with durations: of two that share a machine one comes first, and the last is to end early."""
     number, horizon = draft.shape(6, 12, reserve=0.4)
     made = draft.variables(number, horizon)
+    if number < 2:
+        return
     durations = draft.rng.integers(1, max(horizon // 3, 1) + 1, size=number)
     start = draft.hidden[made]
     pairs = np.unique(np.sort(draft.scopes(made, draft.affordable(number, 4 * horizon), 2), axis=1), axis=0)
