@@ -114,7 +114,7 @@ def roster(draft: Draft) -> None:
         else:
             excluded = np.tile(forbidden, (len(pairs), 1))
             draft.post(Conflict(np.repeat(pairs, len(forbidden), axis=0), excluded))
-    width = draft.whole(2, min(7, days))
+    width = min(draft.whole(2, max(min(7, days), 2)), days)
     windows = np.lib.stride_tricks.sliding_window_view(cells, width, axis=1).reshape(-1, width)
     shift = draft.whole(0, shifts - 1)
     worked = (draft.hidden[windows] == shift).sum(axis=1)
