@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from blogdit.core.arrays import distinct
 from blogdit.core.constraints import (
     AllDifferent,
     Conflict,
@@ -31,7 +32,7 @@ LARGEST_CLIQUE = 256  # longer scopes relate each variable to its 16 successors 
 def _cliques(scopes: Scopes) -> IntArray:
     """All ordered pairs of different variables within a scope, (E, 2)."""
     parts = [np.zeros((0, 2), np.int64)]
-    for length in np.unique(scopes.lengths):
+    for length in distinct(scopes.lengths):
         chosen = np.flatnonzero(scopes.lengths == length)
         members = scopes.variables[scopes.offsets[chosen][:, None] + np.arange(length)]  # (s, length)
         if length <= LARGEST_CLIQUE:
@@ -61,12 +62,6 @@ def _both_ways(pairs: IntArray) -> IntArray:
     return np.concatenate([pairs, pairs[:, ::-1]])
 
 
-def _distinct(keys: IntArray) -> IntArray:
-    """np.unique, which takes several times as long."""
-    keys = np.sort(keys)
-    return keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
-
-
 def relation_list(instance: Instance) -> tuple[IntArray, IntArray, npt.NDArray[np.float32]]:
     """Source, target and features of every ordered related pair, sorted by target, each pair once."""
     parts: list[tuple[IntArray, int, npt.NDArray[np.float64] | float]] = []
@@ -83,7 +78,7 @@ def relation_list(instance: Instance) -> tuple[IntArray, IntArray, npt.NDArray[n
         parts.append((_both_ways(objective.pairwise[:, :2]), 3, 1.0))
     n = instance.size
     keys = [pairs[:, 1] * n + pairs[:, 0] for pairs, _, _ in parts]
-    every = _distinct(np.concatenate(keys)) if keys else np.zeros(0, np.int64)
+    every = distinct(np.concatenate(keys)) if keys else np.zeros(0, np.int64)
     features = np.zeros((len(every), RELATION_FEATURES), np.float32)
     for key, (_, feature, weight) in zip(keys, parts, strict=True):
         at = np.searchsorted(every, key)

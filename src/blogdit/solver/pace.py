@@ -8,6 +8,7 @@ import time
 import numpy as np
 import torch
 
+from blogdit.core.arrays import distinct
 from blogdit.core.constraints import NotEqual
 from blogdit.core.instance import Instance
 from blogdit.method.batch import collate
@@ -76,7 +77,7 @@ class Pace:
     def _try(self, like: Instance, size: int, number: int, steps: int) -> float:
         """Time some steps on a random graph, and take the shortest."""
         values = min(int(like.domain_sizes.max(initial=1)), TRIAL_VALUES)
-        keys = np.unique(np.random.default_rng(0).integers(0, size * size, number))
+        keys = distinct(np.random.default_rng(0).integers(0, size * size, number))
         pairs = np.stack(np.divmod(keys, size), 1)
         dims = self.model.denoiser.config.position_dims
         instance = Instance(
