@@ -2,6 +2,7 @@
 
     python benchmarks/growth.py [--device cuda] [--figure growth.png]
     python benchmarks/growth.py --large            (100,000 vertices and 500,000 edges: a verified cut, and the rate)
+    python benchmarks/growth.py --whole maxcut     (from a file to an answer, up to 10^6 vertices and 5 x 10^6 edges)
 
 Each size runs in a process of its own, so that peak memory is its own; what an idle process takes is subtracted.
 """
@@ -14,6 +15,7 @@ import math
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -21,14 +23,17 @@ import numpy as np
 import torch
 
 import blogdit
+from blogdit.api import solver_pool
 from blogdit.problems.graphs import random_graph
 from blogdit.problems.maxcut import build
+from blogdit.solver.events import Finished
 from blogdit.solver.options import SolveOptions
 from blogdit.solver.sampler import Sampler
 from blogdit.solver.slots import Slot
 from blogdit.solver.solver import Solver
 
 SIZES = (1250, 2500, 5000, 10_000, 20_000)
+WHOLE_SIZES = (62_500, 250_000, 1_000_000)
 DEGREE = 10
 
 
@@ -96,6 +101,30 @@ def large(device: str, seconds: float) -> None:
     )
 
 
+def whole(problem: str, vertices: int, device: str, seconds: float) -> dict[str, float | str]:
+    """A file with a graph is read and solved: seconds of the CPU for reading and for what one step needs, seconds of
+    the clock for solving, megabytes, and what became of it."""
+    notes: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "graph.edges"
+        ends = np.random.default_rng(0).integers(0, vertices, (vertices * DEGREE // 2, 2))
+        np.savetxt(path, ends[ends[:, 0] != ends[:, 1]], "%d")
+        del ends
+        idle, began = peak_megabytes("cpu"), time.process_time()
+        (instance,) = blogdit.read(path, problem=problem, colors=5 if problem == "coloring" else None)
+        read = time.process_time() - began
+    reading = peak_megabytes("cpu") - idle
+    pool = solver_pool(None, device, time_limit=seconds, chains=1)
+    pool.session.on_note = notes.append
+    began = time.monotonic()
+    (event,) = (one for one in pool.run([instance]) if isinstance(one, Finished))
+    result, taken = event.result, time.monotonic() - began
+    return {
+        "vertices": vertices, "seconds": read, "megabytes": reading, "solving": taken, "steps": result.steps,
+        "peak": peak_megabytes("cpu"), "found": f"{result.status} by {result.found_by}", "note": " ".join(notes),
+    }  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
@@ -104,7 +133,12 @@ def main() -> None:
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--seconds", type=float, default=60.0, help="of --large")
     parser.add_argument("--vertices", type=int, help=argparse.SUPPRESS)  # measure one size, in a process of its own
+    parser.add_argument("--whole", choices=("maxcut", "mis", "coloring"))
     arguments = parser.parse_args()
+    if arguments.whole and arguments.vertices:
+        seconds = min(arguments.seconds, 10.0)
+        print(json.dumps(whole(arguments.whole, arguments.vertices, arguments.device, seconds)))
+        return
     if arguments.large:
         large(arguments.device, arguments.seconds)
         return
@@ -112,12 +146,21 @@ def main() -> None:
         print(json.dumps(measure(arguments.vertices, arguments.device, arguments.chains)))
         return
     rows = []
-    for vertices in SIZES:
+    for vertices in WHOLE_SIZES if arguments.whole else SIZES:
         command = [sys.executable, __file__, "--vertices", str(vertices)]
         command += ["--device", arguments.device, "--chains", str(arguments.chains)]
+        command += ["--whole", arguments.whole] if arguments.whole else []
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         rows.append(json.loads(done.stdout))
         row = rows[-1]
+        if arguments.whole:
+            print(
+                f"{vertices:9,} vertices  read in {row['seconds']:.1f} CPU s with {row['megabytes']:,.0f} MB; "
+                f"{row['found']} in {row['solving']:.1f} s, {row['steps']} steps, peak {row['peak']:,.0f} MB. "
+                f"{row['note']}",
+                flush=True,
+            )
+            continue
         print(
             f"{vertices:8,} vertices  {row['seconds'] * 1e3:10.2f} ms per step  {row['megabytes']:8.0f} MB", flush=True
         )

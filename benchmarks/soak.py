@@ -1,12 +1,12 @@
-"""Soak and chaos: `blogdit solve` on random instances of all families, under everything that may go wrong.
+"""Soak and chaos: `blogdit solve` on random instances of all families and kinds, under everything that may go wrong.
 
     python benchmarks/soak.py [--minutes 30] [--seed 0]        (make soak)
 
 In rounds, a file of instances is solved into one file of records, while processes are killed, stopped, started twice,
 fed with broken weights, put on a full disk, robbed of their input, and shown a clock of the day that jumps. Afterwards
 every instance must have one record, every record must be a whole line, and every answer must pass a check that shares
-nothing with the package: it reads the JSON of the instance in plain Python. Beside the rounds one process solves an
-endless stream, of which memory and open files are watched. Exit code 0 if all of it holds.
+nothing with the package (`checker.py`): it reads the JSON of the instance in plain Python. Beside the rounds one
+process solves an endless stream, of which memory and open files are watched. Exit code 0 if all of it holds.
 """
 
 from __future__ import annotations
@@ -25,65 +25,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from checker import check
+
 SMALL = {
     "sudoku": {"box": "2-3"}, "latin": {"order": "4-8"}, "coloring": {"vertices": "10-40"},
     "maxcut": {"vertices": "10-60"}, "mis": {}, "qubo": {"variables": "5-40"},
+    "general": {"literals": "30-120", "variables": "5-40"},  # constraints of all kinds, soft ones too
 }  # fmt: skip
 JUMPING = "import random, time\n_real = time.time\ntime.time = lambda: _real() + random.uniform(-1e7, 1e7)\n"
-STATUSES = {"solved", "optimal", "feasible", "unknown", "infeasible"}
-
-
-# -- the independent check ---------------------------------------------------------------------------------------------
-
-
-def violations(instance: dict[str, Any], x: list[int]) -> int:
-    """Of the kinds that the families have."""
-    wrong = sum(not 0 <= value < size for value, size in zip(x, instance["domain_sizes"], strict=True))
-    wrong += sum(x[i] != value for i, value in instance.get("givens", []))
-    for group in instance.get("constraints", []):
-        if group["kind"] == "all_different":
-            wrong += sum(len({x[i] for i in scope}) < len(scope) for scope in group["scopes"])
-        elif group["kind"] == "not_equal":
-            wrong += sum(x[i] == x[j] for i, j in group["pairs"])
-        elif group["kind"] == "conflict":
-            pairs = zip(group["pairs"], group["values"], strict=True)
-            wrong += sum(x[i] == a and x[j] == b for (i, j), (a, b) in pairs)
-        else:
-            raise SystemExit(f"the checker does not know {group['kind']}")
-    return wrong
-
-
-def objective(instance: dict[str, Any], x: list[int]) -> float | None:
-    goal = instance.get("objective")
-    if goal is None:
-        return None
-    terms = lambda name: zip(goal.get(name, []), goal.get(f"{name}_weights", []), strict=True)  # noqa: E731
-    total = sum(w for (i, a), w in terms("unary") if x[i] == a)
-    total += sum(w for (i, j), w in terms("differ") if x[i] != x[j])
-    return total + sum(w for (i, j, a, b), w in terms("pairwise") if (x[i], x[j]) == (a, b))
-
-
-def check(instances: dict[str, dict[str, Any]], out: Path) -> list[str]:
-    """What is wrong with a finished file of records."""
-    text, found, seen = out.read_text(), [], Counter[str]()
-    if not text.endswith("\n"):
-        found.append("the last line is torn")
-    for line in text.splitlines():
-        record = json.loads(line)
-        seen[record["instance"]] += 1
-        instance = instances[record["instance"]]
-        values = record["values"]
-        x = [int(one, 36) - 1 for one in values] if isinstance(values, str) else values
-        wrong, goal = violations(instance, x), objective(instance, x)
-        valid = record["status"] in ("solved", "optimal", "feasible")
-        if record["status"] not in STATUSES or valid != (wrong == 0):
-            found.append(f"{record['instance']}: {record['status']} with {wrong} violations")
-        if (goal is None) != (record["objective"] is None) or (
-            goal is not None and abs(goal - record["objective"]) > 1e-6
-        ):
-            found.append(f"{record['instance']}: objective {record['objective']}, not {goal}")
-    found += [f"{name}: {seen[name]} records" for name in instances if seen[name] != 1]
-    return found + [f"{name}: not asked for" for name in seen if name not in instances]
 
 
 # -- the chaos ---------------------------------------------------------------------------------------------------------

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -65,6 +67,30 @@ def test_the_hidden_assignment_keeps_all_constraints(theme):
         instance = draft.instance("general", "one")
         assert instance.verify(draft.hidden).satisfied, seed
         assert not draft.is_empty
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_few_variables_are_enough(theme):
+    for seed in range(10):
+        draft = general.draft(np.random.default_rng(seed), literals="20-60", variables="4-20", themes=theme)
+        assert draft.instance("general", "one").verify(draft.hidden).satisfied, seed
+
+
+def test_the_checker_of_the_soak_test_agrees():
+    """It shares no code with the package (benchmarks/checker.py)."""
+    source = Path(__file__).parents[1] / "benchmarks" / "checker.py"
+    found = importlib.util.spec_from_file_location("checker", source)
+    checker = importlib.util.module_from_spec(found)
+    found.loader.exec_module(checker)
+    rng = np.random.default_rng(0)
+    for instance in generate("general", 40, seed=2, literals="30-120", variables="5-40"):
+        data = to_json(instance)
+        for _ in range(5):
+            values = np.where(instance.is_given, instance.given_values, rng.integers(0, instance.domain_sizes))
+            verdict = instance.verify(values)
+            assert checker.violations(data, values.tolist()) == verdict.violated
+            goal = checker.objective(data, values.tolist())
+            assert goal == (None if verdict.objective is None else pytest.approx(verdict.objective))
 
 
 def test_cp_sat_finds_answers():

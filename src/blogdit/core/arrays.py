@@ -62,6 +62,12 @@ def reals(data: npt.ArrayLike, name: str, length: int) -> FloatArray:
     return array
 
 
+def distinct(numbers: IntArray) -> IntArray:
+    """Each number (n,) once, sorted. np.unique does the same with a table, which takes long for millions."""
+    ordered = np.sort(numbers)
+    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(ordered) else ordered
+
+
 def check_range(array: IntArray, low: int, high: int | IntArray, name: str) -> None:
     """Every entry in [low, high), or a ValueError with the first that is not."""
     wrong = (array < low) | (array >= high)

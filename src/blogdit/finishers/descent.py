@@ -15,7 +15,7 @@ from blogdit.core.constraints import IntArray
 from blogdit.core.instance import Instance
 from blogdit.finishers.base import Deadline, Task
 from blogdit.finishers.pairs import Pairs, pairs_only
-from blogdit.finishers.tasks import LocalSearch, best_of, clean_starts
+from blogdit.finishers.tasks import LocalSearch, OutOfTime, best_of, clean_starts
 
 ROUNDING = 1e-9  # of energy: a gain below this is a rounding error
 
@@ -41,7 +41,10 @@ def supports_descent(instance: Instance) -> bool:
 def descend(instance: Instance, values: IntArray, deadline: Deadline) -> IntArray:
     """A local optimum reached from `values`, if there is time for it: no change of one variable and no exchange lowers
     its energy."""
-    pairs = Pairs(instance)
+    try:
+        pairs = Pairs(instance, deadline.passed)
+    except OutOfTime:
+        return values
     state, found = State(pairs, values), True
     while found and not deadline.passed():
         state.descend(deadline)

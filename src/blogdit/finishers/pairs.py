@@ -6,6 +6,7 @@ objective, so no single change breaks a constraint to gain something.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from blogdit.core.constraints import Conflict, FloatArray, IntArray, NotEqual
 from blogdit.core.instance import Instance, Objective
+from blogdit.finishers.tasks import give_up_if
 
 MOST_CELLS = 1 << 26  # (variable, value) pairs of an instance: the table of their costs then takes 512 MiB
 EXTRA_PENALTY = 1 / 64  # of the largest gain, by which a penalty is above it; a power of 2, so sums are not rounded
@@ -41,7 +43,8 @@ class Pairs:
     `unary` (n, K) is what each value costs by itself; inf if the variable cannot take it.
     """
 
-    def __init__(self, instance: Instance):
+    def __init__(self, instance: Instance, over: Callable[[], bool] = lambda: False):
+        """`over` is asked between the parts of the work whether to give up; then `OutOfTime` is raised."""
         goal = instance.objective or Objective("minimize")
         sign = 1.0 if goal.sense == "minimize" else -1.0
         gains = _largest_gains(instance, goal)
@@ -68,10 +71,15 @@ class Pairs:
                 add(group.pairs, None, costs)
             elif isinstance(group, Conflict):
                 add(group.pairs, group.values, costs)
+        give_up_if(over)
         joined = np.concatenate(ends)
-        order = np.argsort(joined[:, 0], kind="stable")
+        give_up_if(over)
+        order = np.argsort(np.ascontiguousarray(joined[:, 0]), kind="stable")
+        give_up_if(over)
         self.owner, self.other = joined[order].T
+        give_up_if(over)
         self.values = np.concatenate(values)[order]
+        give_up_if(over)
         self.weights: npt.NDArray[Any] = np.concatenate(weights)[order]
         self.starts = np.searchsorted(self.owner, np.arange(instance.size + 1))
         self.unary: npt.NDArray[Any] = _unary_costs(instance, goal, sign)

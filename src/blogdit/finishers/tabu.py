@@ -24,7 +24,8 @@ MOST_ENTRIES = 1 << 25  # of the lists of all instances on a GPU, each pair at b
 CPU_MOVES, MOST_CPU_MOVES = 64, 20_000  # for each variable, and at most, without a deadline: up to some seconds
 GPU_MOVES = 1 << 18  # of every chain, without a deadline: a few seconds
 LAST_MOVE = 1 << 30  # with a deadline: their numbers have 31 bits
-CPU_STRETCH = 64  # moves between looks at the clock: some milliseconds
+CPU_STRETCH = 64  # moves between looks at the clock, at most: some milliseconds
+CPU_CELLS = 1 << 21  # changes that are compared between looks at the clock: some tens of milliseconds
 LAUNCH = 1 << 25  # (variable, value) pairs looked at in one launch: hundredths of a second on data-centre GPUs
 LEAST_CELLS = 2048  # (variable, value) pairs: a move on a smaller instance takes a GPU as long as on one of this size
 
@@ -44,12 +45,14 @@ class Tabu(LocalSearch):
         return 2 * terms_on_pairs(instance) / MOST_ENTRIES
 
     def search(self, tasks: Sequence[Task], deadline: Deadline, seed: int) -> list[IntArray]:
-        pairs, starts = [counted_pairs(task.instance) for task in tasks], [clean_starts(task) for task in tasks]
+        pairs = [counted_pairs(task.instance, deadline.passed) for task in tasks]
+        starts = [clean_starts(task) for task in tasks]
         key = key_of(seed)
         if not self.kernels:
             chain = Chain(pairs[0], starts[0][0], chain_key(0, key))
             limit = min(CPU_MOVES * len(chain.x), MOST_CPU_MOVES) if deadline.unlimited else LAST_MOVE
-            return self.walk(chain, tasks, deadline, limit, CPU_STRETCH)
+            stretch = max(min(CPU_CELLS // chain.costs.size, CPU_STRETCH), 1)
+            return self.walk(chain, tasks, deadline, limit, stretch)
         from blogdit.finishers.tabu_kernel import KernelChains
 
         chains = KernelChains(pairs, starts, key, self.device)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 
@@ -16,9 +18,9 @@ CLOSED = 6, 10  # a value is closed for 6 moves per 10 variables in violated pai
 JITTER = 10  # and for 0 to 9 moves more
 
 
-def counted_pairs(instance: Instance) -> Pairs:
+def counted_pairs(instance: Instance, over: Callable[[], bool] = lambda: False) -> Pairs:
     """The pairs of an instance in whole numbers: a violated one costs 1."""
-    pairs = Pairs(instance)
+    pairs = Pairs(instance, over)
     pairs.weights = np.ones(len(pairs.weights), np.int32)
     pairs.unary = np.where(np.isinf(pairs.unary), FORBIDDEN, 0).astype(np.int32)
     return pairs

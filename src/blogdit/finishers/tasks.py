@@ -28,6 +28,12 @@ class OutOfTime(Exception):
     """The deadline passed while something was being built. `finish` catches it."""
 
 
+def give_up_if(over: Callable[[], bool]) -> None:
+    """Between two parts of something that is being built."""
+    if over():
+        raise OutOfTime
+
+
 def clean_starts(task: Task) -> IntArray:
     """The starts (chains, n) within domains and with all givens; at least one, if need be all zeros."""
     instance = task.instance

@@ -15,6 +15,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from blogdit.core.arrays import distinct
 from blogdit.core.constraints import IntArray
 from blogdit.core.errors import InputError
 from blogdit.formats.text import Lines
@@ -94,9 +95,10 @@ class Edges:
     def labelled_graph(self) -> Graph:
         """The graph on the vertices that occur, whatever their numbers."""
         pairs = self.pairs()
-        names, index = np.unique(pairs, return_inverse=True)
+        names = distinct(pairs.reshape(-1))
         numbered = len(names) == 0 or (names[0] == 0 and names[-1] == len(names) - 1)
-        return self._checked(len(names), index.reshape(-1, 2), None if numbered else tuple(names.tolist()))
+        index = pairs if numbered else np.searchsorted(names, pairs)
+        return self._checked(len(names), index, None if numbered else tuple(names.tolist()))
 
     def _checked(self, vertices: int, pairs: IntArray, labels: Any) -> Graph:
         self.require(pairs[:, 0] != pairs[:, 1], "self-loop {edge}; expected two different vertices")

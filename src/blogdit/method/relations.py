@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from blogdit.core.arrays import distinct
 from blogdit.core.constraints import (
     AllDifferent,
     Conflict,
@@ -35,7 +36,7 @@ LARGEST_CLIQUE = 256  # longer scopes relate each variable to its 16 successors 
 def _cliques(scopes: Scopes) -> IntArray:
     """All ordered pairs of different variables within a scope, (E, 2)."""
     parts = [np.zeros((0, 2), np.int64)]
-    for length in np.unique(scopes.lengths):
+    for length in distinct(scopes.lengths):
         chosen = np.flatnonzero(scopes.lengths == length)
         members = scopes.variables[scopes.offsets[chosen][:, None] + np.arange(length)]  # (s, length)
         if length <= LARGEST_CLIQUE:

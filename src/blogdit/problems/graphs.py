@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from blogdit.core.arrays import FloatArray, IntArray, check_range, integers, reals, whole_range
+from blogdit.core.arrays import FloatArray, IntArray, check_range, distinct, integers, reals, whole_range
 from blogdit.core.instance import label_text
 
 # Settings of `blogdit train` that suit all families of graph problems.
@@ -54,7 +54,7 @@ def make_graph(
     keys = pairs.min(axis=1, initial=vertices) * vertices + pairs.max(axis=1, initial=0)
     if (np.diff(keys) <= 0).any():
         if amounts is None:
-            keys = np.unique(keys)
+            keys = distinct(keys)
         else:
             keys, owner = np.unique(keys, return_inverse=True)
             amounts = reals(np.bincount(owner, amounts, len(keys)), "weights", len(keys))

@@ -131,7 +131,9 @@ class Draft:
         return int(self.rng.integers(low, max(high, low) + 1))
 
     def scopes(self, among: IntArray, number: int, length: int) -> IntArray:
-        """(number, length): different variables in each row."""
+        """(number, length): different variables in each row; no row where there are fewer variables."""
+        if length > len(among):
+            return np.zeros((0, length), np.int64)
         rows = among[self.rng.integers(0, len(among), size=(number, length))]
         if 4 * length > len(among):
             return self.rng.permuted(np.tile(among, (number, 1)), axis=1)[:, :length]

@@ -114,7 +114,7 @@ def roster(draft: Draft) -> None:
         else:
             excluded = np.tile(forbidden, (len(pairs), 1))
             draft.post(Conflict(np.repeat(pairs, len(forbidden), axis=0), excluded))
-    width = draft.whole(2, min(7, days))
+    width = min(draft.whole(2, max(min(7, days), 2)), days)
     windows = np.lib.stride_tricks.sliding_window_view(cells, width, axis=1).reshape(-1, width)
     shift = draft.whole(0, shifts - 1)
     worked = (draft.hidden[windows] == shift).sum(axis=1)
@@ -279,6 +279,8 @@ def orders(draft: Draft) -> None:
     """Activities with durations: of two that share a machine one comes first, and the last is to end early."""
     number, horizon = draft.shape(6, 12, reserve=0.4)
     made = draft.variables(number, horizon)
+    if number < 2:
+        return
     durations = draft.rng.integers(1, max(horizon // 3, 1) + 1, size=number)
     start = draft.hidden[made]
     pairs = np.unique(np.sort(draft.scopes(made, draft.affordable(number, 4 * horizon), 2), axis=1), axis=0)

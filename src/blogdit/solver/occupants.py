@@ -17,7 +17,7 @@ from blogdit.solver.budget import Budget
 from blogdit.solver.finishing import Finishing
 from blogdit.solver.memory import bytes_of_chain, free_bytes, gigabytes
 from blogdit.solver.options import SolveOptions
-from blogdit.solver.pace import SURE, Pace
+from blogdit.solver.pace import Pace
 from blogdit.solver.queueing import Queue
 from blogdit.solver.sampler import Sampler
 from blogdit.solver.session import Session
@@ -158,11 +158,12 @@ class Occupants:
         share = options.finish_share if self.finishing.of(slot.instance) else 0.0
         budget = replace(slot.budget, limit=min(limit, remaining) + slot.budget.spent, finish_share=share)
         if share < 1 and self._is_short_of_time:
-            available = (1 - share) * budget.limit
+            available, began = (1 - share) * budget.limit, time.monotonic()
             expected = self.pace.expected(slot.instance, slot.work, available)
+            available -= time.monotonic() - began
             # Without a finisher nothing else gives an answer: then only a large instance may go without a step.
             may_skip = share > 0 or not self.pace.is_small(slot.instance)
-            budget.too_large = may_skip and expected > (available if share else SURE * available)
+            budget.too_large = may_skip and expected > available
         return budget
 
     def sampler_of(self, slots: Slots) -> Sampler:

@@ -8,6 +8,7 @@ import time
 import numpy as np
 import torch
 
+from blogdit.core.arrays import distinct
 from blogdit.core.constraints import NotEqual
 from blogdit.core.instance import Instance
 from blogdit.method.batch import collate
@@ -58,7 +59,8 @@ class Pace:
         if self.seconds_per_work is None:
             sizes = dict.fromkeys(_trial_size(instance, share) for share in TRIAL_SHARES)  # each once
             for size, number in sizes:
-                self.seconds_per_work = self._try(instance, size, number)
+                steps = 3 if self.seconds_per_work is None else 1  # the first ones warm up
+                self.seconds_per_work = self._try(instance, size, number, steps)
                 if amount * self.seconds_per_work > SURE * enough:
                     break
         assert self.seconds_per_work is not None
@@ -72,10 +74,11 @@ class Pace:
         self.seconds_per_work = seconds / max(amount, 1)
 
     @torch.no_grad()
-    def _try(self, like: Instance, size: int, number: int) -> float:
-        """Time steps on a random graph, and take the shortest. The first one warms up."""
+    def _try(self, like: Instance, size: int, number: int, steps: int) -> float:
+        """Time some steps on a random graph, and take the shortest."""
         values = min(int(like.domain_sizes.max(initial=1)), TRIAL_VALUES)
-        pairs = np.unique(np.random.default_rng(0).integers(0, size, (number, 2)), axis=0)
+        keys = distinct(np.random.default_rng(0).integers(0, size * size, number))
+        pairs = np.stack(np.divmod(keys, size), 1)
         dims = self.model.denoiser.config.position_dims
         instance = Instance(
             np.full(size, values),
@@ -85,13 +88,13 @@ class Pace:
         batch = collate([instance], related=self.model.denoiser.config.relates).to(self.device)
         noise = GeneratorNoise(torch.Generator(self.device).manual_seed(0))
         logits, rate = prior(batch, self.model.chain, noise), torch.full((1, 1, 1), 0.5, device=self.device)
-        steps = sample(
-            fastest(self.model.denoiser, batch), batch, logits, [rate] * 3, self.model.chain,
+        transitions = sample(
+            fastest(self.model.denoiser, batch), batch, logits, [rate] * steps, self.model.chain,
             Selector("random", batch), noise,
         )  # fmt: skip
         times = []
-        for _ in range(3):
+        for _ in range(steps):
             began = time.perf_counter()
-            next(steps)
+            next(transitions)
             times.append(time.perf_counter() - began)
-        return min(times[1:]) / work(instance)
+        return min(times) / work(instance)

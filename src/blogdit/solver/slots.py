@@ -166,7 +166,7 @@ class Slots:
         seen = instances if members[0].budget.samples else [without_rules(one) for one in instances]
         related = model.denoiser.config.relates
         batch = collate(seen, chains, *members[0].shape[:2], related=related).to(device)
-        noise = stream_noise(torch.tensor([instance_key(one, seed) for one in instances], device=device))
+        noise = stream_noise(torch.tensor([instance_key(one, seed) for one in seen], device=device))
         logits = prior(batch, model.chain, noise)
         zeros = torch.zeros(chains, len(members), dtype=torch.long, device=device)
         worst = torch.full((len(members),), math.inf, dtype=torch.float64, device=device)

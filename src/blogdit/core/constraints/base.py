@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from blogdit.core.arrays import IntArray, WriteOnce, integers
+from blogdit.core.arrays import IntArray, WriteOnce, distinct, integers
 from blogdit.core.domains import Domains
 
 FAR = 1 << 62  # beyond every sum and count, and differences to it still fit 64 bits
@@ -48,8 +48,7 @@ class Scopes(WriteOnce):
     def distinct(cls, variables: IntArray, owner: IntArray, number: int) -> Scopes:
         """Variables of lists 0 .. number - 1, in which each counts once."""
         span = int(variables.max(initial=0)) + 1
-        keys = np.sort(owner * span + variables)
-        keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
+        keys = distinct(owner * span + variables)
         return cls(keys % span, lengths=np.bincount(keys // span, minlength=number))
 
     def __len__(self) -> int:
