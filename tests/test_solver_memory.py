@@ -94,4 +94,4 @@ def test_a_batch_that_does_not_fit_is_split(monkeypatch):
     assert len(solver.occupants._within_memory([Slot(n, one) for n, one in enumerate(instances)])) == 2
     assert sorted(index for index, _ in solver.results(instances)) == [0, 1, 2]
     monkeypatch.setattr("blogdit.solver.occupants.free_bytes", lambda: need - 1)
-    assert "of memory" in solver.misfit(instances[0])
+    assert "of memory" in Solver(model, SolveOptions(steps=2)).misfit(instances[0])

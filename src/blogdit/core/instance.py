@@ -203,10 +203,11 @@ class Instance:
             if len(indices):
                 found.append((kind, scope_of, indices, amounts[indices].astype(np.int64)))
 
-        record(broken, "domain", _itself, (assignment < 0) | (assignment >= self.domain_sizes))
+        outside = (assignment < 0) | (assignment >= self.domain_sizes)
+        record(broken, "domain", _itself, outside)
         record(broken, "given", _itself, self.is_given & (assignment != self.given_values))
         # A value outside its domain is reported above; bounded, it cannot overflow the sums of the checks below.
-        assignment = np.clip(assignment, -1, self.domain_sizes)
+        assignment = np.clip(assignment, -1, self.domain_sizes) if outside.any() else assignment
         numbers = self.domains.numbers(assignment)
         for group in self.constraints:
             record(broken, group.kind, group.scope, group.violations(assignment, numbers))

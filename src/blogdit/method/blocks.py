@@ -155,7 +155,7 @@ def _incidence(batch: Batch) -> tuple[Tensor, Tensor, Tensor, list[int]]:
     counts: list[int] = []
     for pairs in (s.not_equal, s.conflict, s.differ, s.pairwise, s.soft.not_equal, s.soft.conflict):
         number = pairs.weights.shape[1]
-        variables.append(pairs.variables.flatten(1))
+        variables.append(pairs.variables.flatten(1).long())
         owner = torch.arange(number, device=batch.device).repeat_interleave(2) + sum(counts)
         owners.append(owner.expand(batch.groups, -1))
         presents.append((pairs.weights != 0).repeat_interleave(2, 1))

@@ -4,7 +4,8 @@ A literal is a value of a variable, (i, k). A factor is a rule over literals (`r
 from literals to factors and back, so its work is linear in the number of memberships and no parameter depends on sizes.
 
 Literals that a given rules out are left out: the values of given variables, and those that a rule "at most one" or a
-constraint on two variables forbids beside a given. Rules that hold whatever the open variables do are left out, too.
+constraint on two variables forbids beside a given; what the largest or smallest of some variables cannot be beside one
+(`extremes.py`). Rules that hold whatever the open variables do are left out, too.
 Each instance has its own literals and factors, padded to the most in the batch.
 
 Sums are brought into one form. Of the values that a variable may still take, the one that adds least adds nothing; the
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from blogdit.method.extremes import Extremes
 from blogdit.method.lists import PADDING, Lists, make_lists, round_up, stacked
 from blogdit.method.neighbours import Pairs, coupled, excluding, most_pairs
 from blogdit.method.rules import AT_MOST_ONE, SUM, Rules, build_rules, most_entries
@@ -115,6 +117,10 @@ class _Opening:
         served = (_total(self.settled[rules.place], rules.factor, len(rules.kind)) > 0) & excludes[:, None]
         self.possible &= _total(served[rules.factor], rules.place, len(self.possible)) == 0
         self.possible &= _total(self.settled[excluded.end], excluded.other, len(self.possible)) == 0
+        self.extremes = Extremes.of(rules, self.settled)
+        if self.extremes is not None:
+            places = rules.place[self.extremes.entry]
+            self.possible &= _total(self.extremes.impossible(), places, len(self.possible)) == 0
 
     def _found(self, kept: Tensor, group: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Where kept (rows, columns) is true, instance by instance: the row, the column and the instance, (n,) each.
@@ -126,6 +132,10 @@ class _Opening:
         rules, size, factors = self.rules, self.size, len(self.rules.kind)
         open_, true = self.possible[rules.place], self.settled[rules.place]
         amount, share, bounds, idle = self._amounts(open_, true)
+        kind = rules.kind[:, None].expand(-1, self.columns)
+        if self.extremes is not None:
+            amount = amount.expand(open_.shape)
+            kind, amount, bounds, idle = self.extremes.tell(kind, amount, bounds, idle)
         kept = open_ & (amount != 0)
         sizes = _total(kept, rules.factor, factors)
         if not rules.plain:  # of what may be violated, some literals may be true already
@@ -173,7 +183,7 @@ class _Opening:
             real=real,
             factors=self._lists(kept, amount, named, by_factor=False),
             members=self._lists(kept, amount, named, by_factor=True),
-            kind=of_factors(rules.kind[factor].int()),
+            kind=of_factors(kind[factor, column].int()),
             share=of_factors(share),
             bounds=of_factors(bounds),
             features=of_factors(_features(bounds, share, sizes, weight[factor])),

@@ -71,50 +71,67 @@ def _pairs_of(group: Constraint) -> int:
     return int(np.where(lengths <= LARGEST_CLIQUE, lengths * (lengths - 1) // 2, 16 * lengths).sum())
 
 
-def _both_ways(pairs: IntArray) -> IntArray:
-    return np.concatenate([pairs, pairs[:, ::-1]])
-
-
-Part = tuple[IntArray, int, npt.NDArray[np.float64] | float]  # ordered pairs, their feature, and its strength
+# Ordered pairs, their feature, and its strength. Pairs that come one way stand for both.
+Part = tuple[IntArray, bool, int, npt.NDArray[np.float64] | float]
 
 
 def relation_list(instance: Instance) -> tuple[IntArray, IntArray, npt.NDArray[np.float32]]:
     """Source, target and features of every ordered related pair, sorted by target, each pair once."""
+    keys, columns = related_keys(instance)
+    features = np.zeros((len(keys), RELATION_FEATURES), np.float32)
+    for feature, strength in columns:
+        features[:, feature] = strength
+    target, source = np.divmod(keys, max(instance.size, 1))
+    return source.astype(np.int64), target.astype(np.int64), features
+
+
+def related_keys(instance: Instance) -> tuple[npt.NDArray[Any], list[tuple[int, npt.NDArray[np.float32] | float]]]:
+    """target * n + source of every ordered related pair, ascending, each once; and each feature that pairs have, with
+    a strength for each pair or one for all."""
     parts = [part for part in _parts(instance) if len(part[0])]
-    n = instance.size
     # Small keys are sorted in a fraction of the time.
+    n = instance.size
     kind: Any = np.int32 if n * n <= np.iinfo(np.int32).max else np.int64
-    keys = [(pairs[:, 1] * n + pairs[:, 0]).astype(kind) for pairs, _, _ in parts]
+    keys = [_keys(pairs.astype(kind), kind(n), one_way) for pairs, one_way, _, _ in parts]
     if not keys:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros((0, RELATION_FEATURES), np.float32)
+        return np.zeros(0, np.int64), []
     every = np.sort(np.concatenate(keys) if len(keys) > 1 else keys[0])
     is_first = every[1:] != every[:-1]
     if not is_first.all():
         every = every[np.concatenate([[True], is_first])]
-    features = np.zeros((len(every), RELATION_FEATURES), np.float32)
-    for key, (_, feature, weight) in zip(keys, parts, strict=True):
+    found: dict[int, npt.NDArray[np.float32] | float] = {}
+    for key, (_, one_way, feature, weight) in zip(keys, parts, strict=True):
         if isinstance(weight, float) and len(parts) == 1:
-            features[:, feature] = weight
-        elif isinstance(weight, float):
-            features[np.searchsorted(every, key), feature] = weight
+            found[feature] = weight
+            continue
+        column = found.setdefault(feature, np.zeros(len(every), np.float32))
+        assert isinstance(column, np.ndarray)
+        if isinstance(weight, float):
+            column[np.searchsorted(every, key)] = weight
+        elif len(parts) == 1 and len(every) == len(key) and (weight == weight[0]).all():
+            column[:] = weight[0]
         else:
-            features[:, feature] += np.bincount(np.searchsorted(every, key), weight, len(every))
-    target, source = np.divmod(every, kind(n))
-    return source.astype(np.int64), target.astype(np.int64), features
+            column += np.bincount(np.searchsorted(every, key), np.tile(weight, 1 + one_way), len(every))
+    return every, list(found.items())
+
+
+def _keys(pairs: npt.NDArray[Any], n: Any, one_way: bool) -> npt.NDArray[Any]:
+    first, second = pairs[:, 0], pairs[:, 1]
+    return np.concatenate([second * n + first, first * n + second]) if one_way else second * n + first
 
 
 def _parts(instance: Instance) -> Iterator[Part]:
     for group in instance.groups:
         if isinstance(group, NotEqual | Conflict):
-            yield _both_ways(group.pairs), int(isinstance(group, Conflict)), 1.0
+            yield group.pairs, True, int(isinstance(group, Conflict)), 1.0
         else:
-            yield _cliques(group.members), 0 if wants_different_values(group, instance) else 2, 1.0
+            yield _cliques(group.members), False, 0 if wants_different_values(group, instance) else 2, 1.0
     if (objective := instance.objective) is not None:
         sign = 1.0 if objective.sense == "maximize" else -1.0
         if len(objective.differ):
             scale = np.abs(objective.differ_weights).mean() or 1.0
-            yield _both_ways(objective.differ), 0, np.tile(sign * objective.differ_weights / scale, 2)
-        yield _both_ways(objective.pairwise[:, :2]), 3, 1.0
+            yield objective.differ, True, 0, sign * objective.differ_weights / scale
+        yield objective.pairwise[:, :2], True, 3, 1.0
 
 
 def wants_different_values(group: Constraint, instance: Instance) -> bool:

@@ -43,6 +43,7 @@ class Rules:
     place: Tensor  # (E,) (group * N + variable) * K + value, within the domain of the variable or `needed`
     amount: Tensor  # (E,) float64: sums may be large
     needed: Tensor  # (E,) the factor is void if this literal is false
+    number: Tensor  # (E,) in a largest or smallest one what the literal means, in a smallest one its opposite; else nan
     term: Tensor  # (E,) numbers the terms of sums: the values of one variable in one sum are one term; -1 elsewhere
     kind: Tensor  # (F,)
     bounds: Tensor  # (F, 2) float64, least and greatest amount of the true literals, infinite where there is none
@@ -84,7 +85,7 @@ class _Draft:
     """Rules as they are collected, kind by kind."""
 
     structure: Structure
-    # Group, factor within the group, place, amount, needed, term.
+    # Group, factor within the group, place, amount, needed, number, term.
     entries: list[tuple[Tensor, ...]] = field(default_factory=list)
     factors: list[tuple[Tensor, ...]] = field(default_factory=list)  # (G, F) each: kind, bounds, weight
     taken: int = 0  # factors of a group so far
@@ -99,7 +100,7 @@ class _Draft:
     def add(
         self, group: Tensor, factor: Tensor, place: Tensor, kind: Tensor, amount: Tensor | None = None,
         bounds: Tensor | None = None, weight: Tensor | None = None, needed: Tensor | None = None,
-        term: Tensor | None = None,
+        number: Tensor | None = None, term: Tensor | None = None,
     ) -> None:  # fmt: skip
         """Factors of the kinds (G, F), numbered from 0 here, with entries (n,). A weight is that of soft ones."""
         self.plain &= amount is None and weight is None
@@ -111,21 +112,22 @@ class _Draft:
         weight = torch.zeros_like(kind, dtype=torch.float32) if weight is None else weight.clamp(min=LIGHTEST)
         needed = torch.zeros_like(place, dtype=torch.bool) if needed is None else needed
         term = torch.full_like(place, -1) if term is None else self.terms + term
-        self.entries.append((group, self.taken + factor, place, amount.double(), needed, term))
+        number = torch.full_like(amount, torch.nan, dtype=torch.float64) if number is None else number
+        self.entries.append((group, self.taken + factor, place, amount.double(), needed, number, term))
         self.factors.append((kind, bounds, weight))
         self.taken += kind.shape[1]
 
     def rules(self) -> Rules:
-        group, factor, place, amount, needed, term = (torch.cat(parts) for parts in zip(*self.entries, strict=True))
+        group, factor, *columns = (torch.cat(parts) for parts in zip(*self.entries, strict=True))
         kind, bounds, weight = (torch.cat(parts, 1).flatten(0, 1) for parts in zip(*self.factors, strict=True))
         factor = group * self.taken + factor
         used = torch.zeros_like(kind, dtype=torch.bool)
         used[factor] = True  # the others are padding, or rules over nothing
         factor, order = (used.cumsum(0) - 1)[factor].sort(stable=True)
-        place, amount, needed, term = (part[order] for part in (place, amount, needed, term))
+        place, amount, needed, number, term = (column[order] for column in columns)
         numbers = used.nonzero()[:, 0]
         return Rules(
-            factor, place, amount, needed, term, kind[numbers], bounds[numbers], weight[numbers],
+            factor, place, amount, needed, number, term, kind[numbers], bounds[numbers], weight[numbers],
             numbers // max(self.taken, 1), self.terms, self.plain,
         )  # fmt: skip
 
@@ -200,6 +202,8 @@ class _Draft:
         tell = chosen | (place == 0)  # the result of a largest one is told once
         of_entries, of_results = self._heights(group, variables), self._heights(group, results)
         amount = torch.cat([of_entries, -of_results, torch.ones_like(of_results[:, :1])], 1)
+        signs = torch.where(chosen, torch.nan, terms.signs[group, owner].double())[:, None]
+        meant = signs * torch.cat([self._numbers(group, variables), self._numbers(group, results), signs], 1)
         literals = [
             self._place(group, variables)[:, None] + self.value,
             self._place(group, results)[:, None] + self.value,
@@ -222,6 +226,7 @@ class _Draft:
             amount,
             weight=torch.cat([terms.weights, terms.weights.gather(1, terms.entries.owner)], 1) if soft else None,
             needed=needed,
+            number=meant[rows, columns],
         )
 
     def _heights(self, group: Tensor, variables: Tensor) -> Tensor:

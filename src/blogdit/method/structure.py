@@ -18,7 +18,7 @@ from blogdit.core.arrays import FloatArray, IntArray
 from blogdit.core.derived import sources
 from blogdit.core.instance import Instance
 from blogdit.method.in_pairs import Weighted, in_pairs
-from blogdit.method.relations import relation_list, value_features
+from blogdit.method.relations import RELATION_FEATURES, related_keys, value_features
 from blogdit.method.tensors import PairRows, build_derived, build_terms, normal_form, pad, pair_terms
 from blogdit.method.terms import DerivedTerms, PairTerms, Terms
 
@@ -93,16 +93,23 @@ def _soft(instance: Instance) -> list[Weighted]:
 
 
 def _relations(members: Sequence[Instance], count: int) -> Relations:
-    lists = [relation_list(one) for one in members]
+    lists = [related_keys(one) for one in members]
+    lengths = np.array([len(keys) for keys, _ in lists])
+    shape = (len(members), int(lengths.max()))
+    source, target = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
+    features, starts = np.zeros((*shape, RELATION_FEATURES), np.float32), np.zeros((len(members), count + 1), np.int32)
+    for row, (one, (keys, columns)) in enumerate(zip(members, lists, strict=True)):
+        target[row, : len(keys)], source[row, : len(keys)] = np.divmod(keys, max(one.size, 1))
+        starts[row, 1:] = np.cumsum(np.bincount(target[row, : len(keys)], minlength=count))
+        for feature, strength in columns:
+            features[row, : len(keys), feature] = strength
     tiled = np.array([-(-one.size // TILED) * TILED for one in members])
-    lengths = np.array([len(source) for source, _, _ in lists])
-    starts = [np.cumsum(np.bincount(target + 1, minlength=count + 1)) for _, target, _ in lists]
     return Relations(
-        source=pad([source for source, _, _ in lists], kind=np.int32),
-        target=pad([target for _, target, _ in lists], kind=np.int32),
-        features=pad([features for _, _, features in lists]),
-        present=torch.from_numpy(np.arange(lengths.max()) < lengths[:, None]),
-        starts=pad(starts, kind=np.int32),
+        source=torch.from_numpy(source),
+        target=torch.from_numpy(target),
+        features=torch.from_numpy(features),
+        present=torch.from_numpy(np.arange(shape[1]) < lengths[:, None]),
+        starts=torch.from_numpy(starts),
         crowded=torch.from_numpy(lengths >= CROWDED * tiled**2),
     )
 

@@ -98,10 +98,10 @@ def pair_terms(per_instance: Sequence[Sequence[PairRows]]) -> PairTerms:
     pairs = [_joined([p for p, _, _ in rows], 2) for rows in per_instance]
     weights = [_joined([w for _, _, w in rows], kind=np.float64) for rows in per_instance]
     if all(values is None for rows in per_instance for _, values, _ in rows):
-        variables = pad(pairs)
-        return PairTerms(variables, torch.from_numpy(np.zeros(variables.shape, np.int64)), pad(weights))
+        variables = pad(pairs, kind=np.int32)
+        return PairTerms(variables, torch.from_numpy(np.zeros(variables.shape, np.int32)), pad(weights))
     values = [_joined([np.zeros_like(p) if v is None else v for p, v, _ in rows], 2) for rows in per_instance]
-    return PairTerms(pad(pairs), pad(values), pad(weights))
+    return PairTerms(pad(pairs, kind=np.int32), pad(values, kind=np.int32), pad(weights))
 
 
 def _joined(parts: Sequence[npt.NDArray[Any]], *tail: int, kind: type = np.int64) -> npt.NDArray[Any]:

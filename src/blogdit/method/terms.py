@@ -22,7 +22,7 @@ ALWAYS = 2  # in place of the truth of a literal: a sum without a condition
 class PairTerms:
     """Pairs of variables (G, S, 2), with the values (G, S, 2) they must not (or should) take, and weights (G, S).
 
-    `values` is all zero where only the variables matter.
+    `values` is all zero where only the variables matter. Both are int32: large graphs have many pairs.
     """
 
     variables: Tensor

@@ -26,6 +26,7 @@ from blogdit.solver.slots import Shape, Slot, Slots, goal_of
 # (variable, value) pairs of all chains on the device at a time, where no batch size is given: enough to keep it busy,
 # few enough that a step stays short (tens of milliseconds).
 CAPACITY = {"cpu": 1 << 14, "cuda": 1 << 20}
+FRESH = 0.1  # seconds for which a look at the free memory holds: thousands of puzzles come in that time
 MOST_SLOTS = 1024  # instances: a larger batch makes the host's part of a look as long as the steps before it
 
 
@@ -38,6 +39,7 @@ class Occupants:
         self.slots: Slots | None = None
         self.sampler: Sampler | None = None
         self.records = self.device.type == "cuda"  # steps as a CUDA graph, unless that fails
+        self.free_memory: tuple[float, int | None] = (-math.inf, None)  # when we looked, and what there was
         self.most = options.batch_size or MOST_SLOTS  # slots; falls when the device runs out of memory
 
     def capacity(self, shape: Shape) -> int:
@@ -83,7 +85,8 @@ class Occupants:
         sampled = (inside + taken)[0].budget.samples if taken else False
         room = len(taken) if sampled else 1 - len(inside)
         entering = self._within_memory([slot for slot in taken if slot.budget.samples == sampled][: max(room, 0)])
-        queue.put_back([slot for slot in taken if slot not in entering])
+        inside_now = set(entering)
+        queue.put_back([slot for slot in taken if slot not in inside_now])
         for slot in entering:
             if slot.budget.too_large:
                 name = slot.instance.name or "an instance"
@@ -140,7 +143,9 @@ class Occupants:
 
     def _memory(self, instance: Instance) -> tuple[int, int]:
         """What one chain needs, and what there is. A GPU says by itself when it has too little."""
-        free = free_bytes() if self.device.type == "cpu" else None
+        if self.device.type == "cpu" and time.monotonic() > self.free_memory[0] + FRESH:
+            self.free_memory = time.monotonic(), free_bytes()
+        free = self.free_memory[1]
         return (0, 0) if free is None else (bytes_of_chain(instance, self.model.denoiser.config), free)
 
     @property

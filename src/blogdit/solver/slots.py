@@ -39,9 +39,9 @@ TOLERANCE = 1e-6  # energies closer than this are equal: sums of real weights de
 Shape = tuple[int, int, bool, bool]
 
 
-@dataclass
+@dataclass(eq=False)
 class Slot:
-    """An instance on its way through the solver."""
+    """An instance on its way through the solver. Each is equal to itself alone."""
 
     index: int
     instance: Instance

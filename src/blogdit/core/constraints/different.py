@@ -48,10 +48,11 @@ class AllDifferent(Constraint):
     def violations(self, values: IntArray, numbers: IntArray | None = None) -> IntArray:
         taken = (values if numbers is None else numbers)[self.scopes.variables]
         taken = taken if self.offsets is None else taken + self.offsets
-        if len(taken) and taken.max() - taken.min() > MOST_VALUES:
-            taken = np.unique(taken, return_inverse=True)[1]  # names are far beyond numbers
-        low = int(taken.min()) if len(taken) else 0
-        span = (int(taken.max()) - low if len(taken) else 0) + 1
+        low, high = (int(taken.min()), int(taken.max())) if len(taken) else (0, 0)
+        if high - low > MOST_VALUES:  # names are far beyond numbers
+            every, taken = np.unique(taken, return_inverse=True)
+            low, high = 0, len(every) - 1
+        span = high - low + 1
         keys = np.sort(self.scopes.owner * span + (taken - low))
         repeated = keys[1:][keys[1:] == keys[:-1]] // span
         return np.bincount(repeated, minlength=len(self)).astype(np.int64)
