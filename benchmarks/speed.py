@@ -3,6 +3,7 @@
     python benchmarks/speed.py training maxcut mis sudoku          (all of it: on the GPU if there is one)
     python benchmarks/speed.py sudoku --puzzles hard.txt           (puzzles from a file, one per line)
     python benchmarks/speed.py alone parts                         (one puzzle at a time; what lies outside the network)
+    python benchmarks/speed.py collation                           (from instances to tensors)
     python benchmarks/speed.py attention                           (the ways to compute it; needs a GPU)
 
 The physical limit counts, for one pass of the network, multiplications and additions against the peak of the matrix
@@ -245,6 +246,25 @@ def parts(device: str) -> None:
         )
 
 
+def collation(device: str) -> None:
+    """From instances to tensors, with literals where the network wants them; all on the CPU."""
+    for problem, count, settings in (
+        ("mis", 50, {"size": "large"}), ("maxcut", 50, {"vertices": 800, "p_min": 0.06, "p_max": 0.06}),
+        ("coloring", 50, {"vertices": 200, "colors": 10, "p_min": 0.24, "p_max": 0.24}),
+        ("sudoku", 1024, {}), ("latin", 20, {"order": 30}), ("general", 64, {}),
+    ):  # fmt: skip
+        instances, relates = generate(problem, count, seed=0, **settings), model_of(problem).denoiser.config.relates
+        start = time.process_time()
+        batch = collate(instances, related=relates)
+        if not relates:
+            batch.with_literals()
+        spent = time.process_time() - start
+        print(
+            f"{problem:<9} {count:5d} instances {spent:8.3f} CPU seconds, {1e3 * spent / count:8.2f} ms each",
+            flush=True,
+        )
+
+
 def alike(problem: str, count: int, most: int, **settings: Any) -> list[Instance]:
     """Generated instances with `most` variables, or up to a twentieth less."""
     made = generate(problem, 8 * count, seed=0, **settings)
@@ -297,11 +317,14 @@ def median_alone(puzzles: Sequence[Instance], device: str, model: str | None) ->
     )
 
 
+TABLES = {
+    "training": training, "maxcut": maxcut, "mis": mis, "parts": parts, "collation": collation, "attention": attention,
+}  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "tables", nargs="+", choices=["training", "maxcut", "mis", "sudoku", "alone", "parts", "attention"]
-    )
+    parser.add_argument("tables", nargs="+", choices=[*TABLES, "sudoku", "alone"])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--puzzles", type=Path, help="a file of puzzles, one per line")
     parser.add_argument("--limit", type=int, default=None, help="puzzles to take from it")
@@ -320,8 +343,7 @@ def main() -> None:
         elif table == "alone":
             median_alone(puzzles, device, arguments.model)
         else:
-            tables = {"training": training, "maxcut": maxcut, "mis": mis, "parts": parts, "attention": attention}
-            tables[table](device)
+            TABLES[table](device)
 
 
 if __name__ == "__main__":
