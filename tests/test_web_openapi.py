@@ -111,7 +111,10 @@ def test_other_answers_are_as_described(api, described):
     confirm(described, "DELETE", "/events/nothing", api.delete("/events/nothing"))
     job = api.post("/solve", json=SMALL).json()["events"]
     confirm(described, "GET", job, api.get(job))
-    confirm(described, "DELETE", job, api.delete(job))
+    gone = api.delete(job)
+    confirm(described, "DELETE", job, gone)
+    assert gone.is_success
+    assert api.get("/events/nothing").status_code == 404
 
 
 def test_answers_of_a_server_that_is_full_or_guarded_are_as_described(described):

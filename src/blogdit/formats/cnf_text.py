@@ -27,7 +27,7 @@ from blogdit.formats.boolean import (
     soft_rows,
 )
 from blogdit.formats.graph_text import refuse_absurd
-from blogdit.formats.text import Lines, hinted_offset, plain_suffix
+from blogdit.formats.text import Lines, hinted_offset, naming, plain_suffix
 
 HARD = "h"
 OUR_HEADER = "c blogdit wcnf"  # with the number of variables, which the newer form does not have
@@ -46,12 +46,8 @@ def looks_like_cnf(start: list[str]) -> bool:
 
 def read_cnf(lines: Lines, name: str) -> Instance:
     """Hard clauses of one literal become givens. Soft clauses of weight 0 are left out."""
-    try:
+    with naming(lines.path):
         return _Reader(lines).instance(name)
-    except InputError:
-        raise
-    except ValueError as error:
-        raise InputError(str(error), lines.path) from None
 
 
 class _Reader:

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.formats.linear import Column, Number, Program, Row, number_of
-from blogdit.formats.text import Lines
+from blogdit.formats.text import Lines, naming
 
 GOAL = re.compile(r"\s*(max|min)(?:imi[sz]e|imum)?\b(?!\s*:)(.*)", re.IGNORECASE)
 ROWS = re.compile(r"\s*(?:subject\s+to|such\s+that|s\.t\.|st\.?)(?=\s|$):?(.*)", re.IGNORECASE)
@@ -59,12 +59,8 @@ def looks_like_lp(start: list[str]) -> bool:
 
 
 def read_lp(lines: Lines, name: str) -> Instance:
-    try:
+    with naming(lines.path):
         return _Reader(lines).program.instance(name)
-    except InputError:
-        raise
-    except (ValueError, OverflowError) as error:
-        raise InputError(str(error), lines.path) from None
 
 
 class _Reader:

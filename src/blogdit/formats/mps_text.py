@@ -23,10 +23,9 @@ import math
 from collections.abc import Iterator
 from fractions import Fraction
 
-from blogdit.core.errors import InputError
 from blogdit.core.instance import Instance
 from blogdit.formats.linear import Number, Program, Row, number_of
-from blogdit.formats.text import Lines
+from blogdit.formats.text import Lines, naming
 
 SECTIONS = ("NAME", "OBJSENSE", "ROWS", "COLUMNS", "RHS", "RANGES", "BOUNDS", "ENDATA")
 WITHOUT_NUMBER = ("FR", "MI", "PL", "BV")
@@ -40,12 +39,8 @@ def looks_like_mps(start: list[str]) -> bool:
 
 
 def read_mps(lines: Lines, name: str) -> Instance:
-    try:
+    with naming(lines.path):
         return _Reader(lines).program.instance(name)
-    except InputError:
-        raise
-    except (ValueError, OverflowError) as error:
-        raise InputError(str(error), lines.path) from None
 
 
 class _Reader:

@@ -33,7 +33,7 @@ from blogdit.formats.boolean import (
     soft_rows,
 )
 from blogdit.formats.graph_text import refuse_absurd
-from blogdit.formats.text import Lines, hinted_offset
+from blogdit.formats.text import Lines, hinted_offset, naming
 
 NAME = re.compile(r"[A-Za-z_][\w\[\]{}^-]*")
 TOKEN = re.compile(
@@ -55,12 +55,8 @@ def looks_like_opb(start: list[str]) -> bool:
 
 def read_opb(lines: Lines, name: str) -> Instance:
     """Constraints on one variable become givens. A product in a constraint is a variable that follows from others."""
-    try:
+    with naming(lines.path):
         return _Reader(lines).instance(name)
-    except InputError:
-        raise
-    except (ValueError, OverflowError) as error:
-        raise InputError(str(error), lines.path) from None
 
 
 class _Reader:

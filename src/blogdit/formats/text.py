@@ -30,6 +30,17 @@ T = TypeVar("T")
 OnError = Callable[[InputError], None]
 
 
+@contextmanager
+def naming(path: Path | str | None) -> Iterator[None]:
+    """What is wrong with the contents of a file is said with its name."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (ValueError, OverflowError) as error:
+        raise InputError(str(error), path) from None
+
+
 class Lines:
     """The lines of a file one by one, with a look at the next ones and errors that name the place.
 
